@@ -12,10 +12,7 @@ from course_lib.data.place import CannotStart
 from course_lib.site.build import build, repaired, write_site
 from tests.site.small_site import LESSON, SMALL, small_site
 
-pytestmark = [
-    pytest.mark.needs("lecture_assets"),
-    pytest.mark.filterwarnings("ignore:.*MystReferenceResolver"),
-]
+pytestmark = [pytest.mark.needs("lecture_assets"), pytest.mark.filterwarnings("ignore:.*MystReferenceResolver")]
 
 
 @pytest.fixture(scope="module")

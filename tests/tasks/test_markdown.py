@@ -45,12 +45,7 @@ Divided.
 Not that.
 > Try again.
 """
-CASES = {
-    "scaled": (
-        Case("a number", lambda draw: (draw(1), 3.0)),
-        Case("a row", lambda draw: (draw(4), 3.0)),
-    )
-}
+CASES = {"scaled": (Case("a number", lambda draw: (draw(1), 3.0)), Case("a row", lambda draw: (draw(4), 3.0)))}
 LAYER = """# Scale: A layer
 asks: x
 

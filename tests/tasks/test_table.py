@@ -13,22 +13,12 @@ from course_lib.tasks import (
     Mistake,
     Task,
     TaskInput,
+    findings,
     gradients,
     keeps_type,
     run_checks,
-)
-from course_lib.tasks.findings import (
-    CUT_OFF,
-    GRADIENT_DIFFERS,
-    GRADIENT_LOST,
-    NOT_AS_BY_HAND,
-    NOT_FINITE,
-    NUMBER_TYPE,
-    RANDOM,
-    UNEXPLAINED,
-    WRONG_SHAPE,
-    unexplained,
-)
+)  # fmt: skip
+from course_lib.tasks.findings import unexplained
 from course_lib.tasks.solution import Solution
 
 SCALED = Solution("def scaled(x, factor):\n    return factor * x\n")
@@ -56,6 +46,15 @@ def told(function, task=TASK):
     return task.run(function).misconceptions
 
 
+def asking(asks, source, inputs, mistakes=(), **more):
+    """A task with one case, and with mistakes by their names and the changes of the solution that make them."""
+    made = tuple(Mistake(name, "No.", "", ways=((tuple(change),),)) for name, *change in mistakes)
+    case = Case("the case", inputs, 4, default_finding=more.pop("otherwise", None))
+    return Task(
+        more.pop("name", "task"), "", asks=asks, reference=Solution(source), cases=(case,), mistakes=made, **more
+    )
+
+
 @pytest.mark.parametrize(
     ("function", "wanted"),
     [
@@ -64,13 +63,13 @@ def told(function, task=TASK):
         (lambda x, factor: factor * x**3, ["squared"]),
         (lambda x, factor: -factor * x**2, ["wrong sign", "squared"]),
         (lambda x, factor: factor * x + 5, ["shifted"]),
-        (lambda x, factor: factor * x + 4, [UNEXPLAINED]),
-        (lambda x, factor: factor * x + torch.rand(x.shape), [RANDOM]),
-        (lambda x, factor: factor * x.float(), [NUMBER_TYPE]),
-        (lambda x, factor: (factor * x).float().to(x.dtype), [NUMBER_TYPE]),
-        (lambda x, factor: factor * x.detach() + 0 * factor, [GRADIENT_LOST]),
-        (lambda x, factor: factor * (2 * x - x.detach()), [GRADIENT_DIFFERS]),
-        (lambda x, factor: (factor * x).detach(), [CUT_OFF]),
+        (lambda x, factor: factor * x + 4, [findings.UNEXPLAINED]),
+        (lambda x, factor: factor * x + torch.rand(x.shape), [findings.RANDOM]),
+        (lambda x, factor: factor * x.float(), [findings.NUMBER_TYPE]),
+        (lambda x, factor: (factor * x).float().to(x.dtype), [findings.NUMBER_TYPE]),
+        (lambda x, factor: factor * x.detach() + 0 * factor, [findings.GRADIENT_LOST]),
+        (lambda x, factor: factor * (2 * x - x.detach()), [findings.GRADIENT_DIFFERS]),
+        (lambda x, factor: (factor * x).detach(), [findings.CUT_OFF]),
     ],
 )
 def test_what_is_wrong_is_told_up_to_the_first_check_that_sees_it(function, wanted):
@@ -86,13 +85,6 @@ def test_a_mistake_costs_in_its_own_case_alone():
     _, signs, *_ = TASK.all_checks
     assert run_checks(lambda x, factor: factor * x**2, [signs]).passed
     assert run_checks(lambda x, factor: -factor * x**2, [signs]).misconceptions == ["wrong sign"]
-
-
-def test_the_same_number_everywhere_is_never_excused_by_a_mistake():
-    forgotten = Mistake("numbers forgotten", "Gone.", "", ways=((("* x", "+ 0 * x"),),), costs=("scales",))
-    task = Task("scaled", "", asks="x, factor", reference=SCALED, cases=TASK.cases, mistakes=(*MISTAKES, forgotten))
-    _, signs, *_ = task.all_checks
-    assert not run_checks(lambda x, factor: factor.expand(x.shape), [signs]).passed
 
 
 @pytest.mark.parametrize("answer", ["zeros", "constants", "second"])
@@ -113,76 +105,8 @@ def test_an_answer_that_does_not_depend_on_the_numbers_passes_no_case(answer):
 def test_the_example_shows_both_results():
     (check,) = TASK.by_hand
     (finding,) = run_checks(lambda x, factor: factor * x + 0.01, [check]).findings
-    assert finding.misconception == NOT_AS_BY_HAND
+    assert finding.misconception == findings.NOT_AS_BY_HAND
     assert "your result is (3.01, 6.01); by hand it is (3, 6)." in finding.message
-
-
-def test_what_no_mistake_explains_can_have_words_of_its_own():
-    strange = Finding("strange", "Never seen.")
-    task = Task(
-        name="scaled",
-        title="",
-        asks="x, factor",
-        reference=SCALED,
-        cases=(Case("scales", lambda draw: (draw(2, 3), 2.0), default_finding=strange),),
-        mistakes=MISTAKES,
-    )
-    assert task.run(lambda x, factor: 7 * x).findings == [strange]
-    assert told(lambda x, factor: -2 * x, task) == ["wrong sign"]
-
-
-def test_mistakes_that_need_axes_of_one_size_are_found_there():
-    task = Task(
-        name="product",
-        title="",
-        asks="q, k",
-        reference=Solution("def product(q, k):\n    return q @ k.mT"),
-        cases=(Case("products", lambda draw: (lambda n, m, d: (draw(n, d), draw(m, d)))(*draw.sizes(3))),),
-        mistakes=(Mistake("not turned", "No.", "", ways=((("k.mT", "k"),),)),),
-    )
-    assert told(lambda q, k: q @ k, task) == ["not turned"]
-    assert told(lambda q, k: q @ k[:1], task) != ["not turned"]
-
-
-def test_a_module_is_made_and_given_parameters():
-    linear = "class Linear(nn.Linear):\n    def forward(self, x):\n        return x @ self.weight.mT + self.bias\n"
-    task = Task(
-        name="Linear",
-        title="",
-        asks="x",
-        module=torch.nn.Linear,
-        reference=Solution(linear),
-        cases=(Case("maps", lambda draw: TaskInput((draw(4, 3),), build=(3, 2))),),
-        mistakes=(Mistake("no bias", "No.", "", ways=((("+ self.bias", ""),),)),),
-        also=(gradients,),
-    )
-
-    class NoBias(torch.nn.Linear):
-        def forward(self, x):
-            return x @ self.weight.T
-
-    class Cut(torch.nn.Linear):
-        def forward(self, x):
-            return x @ self.weight.T.detach() + self.bias
-
-    assert told(torch.nn.Linear, task) == []
-    assert told(NoBias, task) == ["no bias"] and told(Cut, task) == [GRADIENT_LOST]
-
-
-def test_no_gradient_has_to_reach_what_the_result_does_not_depend_on():
-    chosen = "def chosen(x, first, second):\n    return x * first + 0 * second\n"
-    inputs = lambda draw: (draw(3), draw(3), draw(3))  # noqa: E731
-    task = Task("chosen", "", asks="x, first, second", reference=Solution(chosen), cases=(Case("c", inputs, 4),))
-    task = replace(task, also=(gradients,))
-    assert told(lambda x, first, second: x * first, task) == []
-    assert told(lambda x, first, second: x * first.detach(), task) == [GRADIENT_LOST]
-    assert told(lambda x, first, second: x * first + second - second.detach(), task) == [GRADIENT_DIFFERS]
-
-
-def test_a_general_property_may_be_worth_more_than_a_point():
-    task = Task("t", "", asks="x", reference=lambda x: 2 * x, cases=(Case("c", lambda draw: (draw(2),), 4),))
-    assert replace(task, also=(gradients,)).points == 5
-    assert replace(task, also=(replace(gradients, points=3),)).points == 7
 
 
 def test_three_rows_are_shown_beginning_before_the_first_difference():
@@ -210,25 +134,56 @@ def test_a_task_that_asks_nothing_is_refused():
         Task(name="x", title="", asks="x")
 
 
-# edges ------------------------------------------------------------------------------------------------------
-
-ROWS = Task(
-    name="rows",
-    title="",
-    asks="x",
-    reference=Solution("def rows(x):\n    return (x - x.amax(-1, keepdim=True)).exp()\n"),
-    cases=(Case("rows", lambda draw: (200 * draw(*draw.sizes(2)) + 300,)),),
-    mistakes=(
-        Mistake("over the columns", "The columns.", "", ways=((("x.amax(-1, keepdim=True)", "0"),),)),
-        Mistake("over everything", "Everything.", "", ways=((("x.amax(-1, keepdim=True)", "0.0"),),)),
-    ),
-)
+# small tasks ------------------------------------------------------------------------------------------------
 
 
-def test_a_batch_of_one_is_drawn_and_what_cannot_do_it_is_told():
-    assert ROWS.run(lambda x: (x - x.amax(-1, keepdim=True)).exp()).passed
-    (finding,) = ROWS.run(lambda x: (x - x.amax(-1, keepdim=True)).exp().squeeze()).findings
-    assert finding.misconception == WRONG_SHAPE and "(1, " in finding.message
+def test_the_same_number_everywhere_is_never_excused_by_a_mistake():
+    forgotten = Mistake("numbers forgotten", "Gone.", "", ways=((("* x", "+ 0 * x"),),), costs=("scales",))
+    _, signs, *_ = replace(TASK, mistakes=(*MISTAKES, forgotten)).all_checks
+    assert not run_checks(lambda x, factor: factor.expand(x.shape), [signs]).passed
+
+
+def test_what_no_mistake_explains_can_have_words_of_its_own():
+    strange, source = Finding("strange", "Never seen."), "def scaled(x):\n    return 2 * x\n"
+    task = asking("x", source, lambda draw: (draw(2, 3),), [("wrong sign", "return", "return -")], otherwise=strange)
+    assert task.run(lambda x: 7 * x).findings == [strange]
+    assert told(lambda x: -2 * x, task) == ["wrong sign"]
+
+
+def test_mistakes_that_need_axes_of_one_size_are_found_there():
+    def inputs(draw):
+        n, m, d = draw.sizes(3)
+        return draw(n, d), draw(m, d)
+
+    task = asking("q, k", "def product(q, k):\n    return q @ k.mT", inputs, [("not turned", "k.mT", "k")])
+    assert told(lambda q, k: q @ k, task) == ["not turned"]
+    assert told(lambda q, k: q @ k[:1], task) != ["not turned"]
+
+
+def test_a_module_is_made_and_given_parameters():
+    source = "class Linear(nn.Linear):\n    def forward(self, x):\n        return x @ self.weight.mT + self.bias\n"
+    inputs, no_bias = lambda draw: TaskInput((draw(4, 3),), build=(3, 2)), ("no bias", "+ self.bias", "")  # noqa: E731
+    task = asking("x", source, inputs, [no_bias], name="Linear", module=torch.nn.Linear, also=(gradients,))
+
+    class NoBias(torch.nn.Linear):
+        def forward(self, x):
+            return x @ self.weight.T
+
+    class Cut(torch.nn.Linear):
+        def forward(self, x):
+            return x @ self.weight.T.detach() + self.bias
+
+    assert told(torch.nn.Linear, task) == []
+    assert told(NoBias, task) == ["no bias"] and told(Cut, task) == [findings.GRADIENT_LOST]
+
+
+def test_no_gradient_has_to_reach_what_the_result_does_not_depend_on():
+    source = "def chosen(x, first, second):\n    return x * first + 0 * second\n"
+    task = asking("x, first, second", source, lambda draw: (draw(3), draw(3), draw(3)), also=(gradients,))
+    assert told(lambda x, first, second: x * first, task) == []
+    assert told(lambda x, first, second: x * first.detach(), task) == [findings.GRADIENT_LOST]
+    assert told(lambda x, first, second: x * first + second - second.detach(), task) == [findings.GRADIENT_DIFFERS]
+    assert task.points == 5 and replace(task, also=(replace(gradients, points=3),)).points == 7
 
 
 def test_a_case_that_has_no_batch_of_one_is_asked_without():
@@ -236,23 +191,23 @@ def test_a_case_that_has_no_batch_of_one_is_asked_without():
         n, m = draw.sizes(2)
         return (draw(n, m), torch.tensor(n - 2))
 
-    task = Task("pick", "", asks="x, i", reference=lambda x, i: x[i], cases=(Case("a row", matrix),))
+    task = asking("x, i", "def pick(x, i):\n    return x[i]", matrix)
     assert task.draw_single(task.cases[0], Draw(0)) is None or task.run(lambda x, i: x[i]).passed
 
 
-def test_an_overflow_is_no_sign_of_a_mistake_that_others_would_overflow_with_too():
-    (finding,) = ROWS.run(lambda x: (x * 1e9).exp() * torch.inf).findings
-    assert finding.misconception == NOT_FINITE
-
-
 def test_a_generator_is_the_same_for_all_who_are_called():
-    drawn = Task(
-        "drawn",
-        "Drawn",
-        asks="n, generator",
-        reference=Solution("def drawn(n, generator):\n    return torch.rand(n, generator=generator)\n"),
-        cases=(Case("numbers", lambda draw: (5, draw.generator)),),
-    )
-    assert drawn.run(lambda n, generator: torch.rand(n, generator=generator)).passed
-    assert drawn.run(lambda n, generator: torch.rand(n)).misconceptions == [RANDOM]
-    assert drawn.run(lambda n, generator: 2 * torch.rand(n, generator=generator)).misconceptions == [UNEXPLAINED]
+    source = "def drawn(n, generator):\n    return torch.rand(n, generator=generator)\n"
+    task = asking("n, generator", source, lambda draw: (5, draw.generator))
+    assert told(lambda n, generator: torch.rand(n, generator=generator), task) == []
+    assert told(lambda n, generator: torch.rand(n), task) == [findings.RANDOM]
+    assert told(lambda n, generator: 2 * torch.rand(n, generator=generator), task) == [findings.UNEXPLAINED]
+
+
+def test_a_batch_of_one_is_drawn_and_an_overflow_is_no_sign_of_a_mistake_that_others_would_overflow_with_too():
+    source, part = "def rows(x):\n    return (x - x.amax(-1, keepdim=True)).exp()\n", "x.amax(-1, keepdim=True)"
+    mistakes = [("over the columns", part, "0"), ("over everything", part, "0.0")]
+    task = asking("x", source, lambda draw: (200 * draw(*draw.sizes(2)) + 300,), mistakes)
+    assert told(lambda x: (x - x.amax(-1, keepdim=True)).exp(), task) == []
+    (finding,) = task.run(lambda x: (x - x.amax(-1, keepdim=True)).exp().squeeze()).findings
+    assert finding.misconception == findings.WRONG_SHAPE and "(1, " in finding.message
+    assert told(lambda x: (x * 1e9).exp() * torch.inf, task) == [findings.NOT_FINITE]
