@@ -74,52 +74,43 @@ def test_the_slides_are_written_where_one_says(tmp_path, capsys):
     assert re.search(r"\d+ slides, \d+ minutes, \d\.\d MB", capsys.readouterr().out)
 
 
+def written(path, *slides):
+    """The file of a lesson whose only cell has these slides."""
+    write_notebook(new_notebook(cells=[new_markdown_cell("# A", metadata={"lecture": {"slides": list(slides)}})]), path)
+    return path
+
+
+OPENING = {"text": "# Opening", "notes": "Say.", "paths": [30, 60], "minutes": 9}
+
+
 @pytest.mark.needs("lecture_assets")
 @pytest.mark.parametrize(("path", "name"), [(None, "08_opening"), (60, "08_opening"), (30, "08_opening.30")])
 def test_without_a_length_the_longest_lecture_of_the_lesson_is_written(tmp_path, capsys, path, name):
-    slides = [{"text": "# Opening", "notes": "Say.", "paths": [30, 60], "minutes": 9}]
-    slides += [{"text": "## More", "notes": "Say.", "paths": [60], "minutes": 8}]
-    opening = new_notebook(cells=[new_markdown_cell("# Opening", metadata={"lecture": {"slides": slides}})])
-    write_notebook(opening, tmp_path / "08_opening.ipynb")
-    assert write_slides(tmp_path / "08_opening.ipynb", path=path, to=tmp_path) == 0
+    more = {"text": "## More", "notes": "Say.", "paths": [60], "minutes": 8}
+    assert write_slides(written(tmp_path / "08_opening.ipynb", OPENING, more), path=path, to=tmp_path) == 0
     assert (tmp_path / f"{name}.slides.html").is_file()
     assert ("1 slides, 9 minutes" if path == 30 else "2 slides, 17 minutes") in capsys.readouterr().out
 
 
-@pytest.fixture
-def lesson(tmp_path):
-    """lesson(name): a lesson of the course, or a small one: without slides, with one slide, or a file that is none."""
-
-    def write(name):
-        if name == LESSON.stem:
-            return LESSON
-        path = tmp_path / f"{name}.ipynb"
-        slides = [{"text": "# Short", "notes": "Say.", "paths": [30], "minutes": 1}] * (name == "09_short")
-        write_notebook(new_notebook(cells=[new_markdown_cell("# A", metadata={"lecture": {"slides": slides}})]), path)
-        if name == "08_broken":
-            path.write_text("{")
-        return path
-
-    return write
-
-
 @pytest.mark.parametrize(
-    ("command", "name", "options", "said"),
+    ("command", "options", "said"),
     [
-        (
-            write_slides,
-            "05_attention",
-            {"path": 45},
-            "^The lecture of 05_attention takes 30, 60 or 90 minutes, not 45.$",
-        ),
-        (write_slides, "09_short", {"path": 90}, "^The lecture of 09_short takes 30 minutes, not 90.$"),
-        (write_slides, "05_attention", {"theme": "pink"}, "A deck is light or dark, not 'pink'"),
-        (write_slides, "07_empty", {}, "07_empty has no slides yet.* docs/lecturing.md"),
-        (write_handouts, "08_broken", {}, "08_broken.ipynb cannot be read"),
-        (teach, "05_attention", {"theme": "pink"}, "light or dark"),
-        (teach, "05_attention", {"path": 45}, "not 45"),
+        (write_slides, {"path": 45}, "^The lecture of 05_attention takes 30, 60 or 90 minutes, not 45.$"),
+        (write_slides, {"theme": "pink"}, "A deck is light or dark, not 'pink'"),
+        (teach, {"path": 45}, "not 45"),
+        (teach, {"theme": "pink"}, "light or dark"),
     ],
 )
-def test_what_cannot_be_written_is_said(lesson, command, name, options, said):
+def test_a_theme_or_a_length_that_does_not_exist_is_named(command, options, said):
     with pytest.raises(CannotStart, match=said):
-        command(lesson(name), **options)
+        command(LESSON, **options)
+
+
+def test_a_lesson_without_slides_and_a_file_that_is_none_are_named(tmp_path):
+    with pytest.raises(CannotStart, match="07_empty has no slides yet.* docs/lecturing.md"):
+        write_slides(written(tmp_path / "07_empty.ipynb"))
+    with pytest.raises(CannotStart, match="^The lecture of 09_short takes 30 minutes, not 90.$"):
+        write_slides(written(tmp_path / "09_short.ipynb", OPENING | {"paths": [30]}), path=90)
+    (tmp_path / "08_broken.ipynb").write_text("{")
+    with pytest.raises(CannotStart, match="08_broken.ipynb cannot be read"):
+        write_handouts(tmp_path / "08_broken.ipynb")

@@ -41,15 +41,15 @@ def test_no_page_asks_another_machine_for_anything(site):
     assert not [page for page in [*site.rglob("*.html"), *site.rglob("*.css")] if asked.search(page.read_text("utf-8"))]
 
 
-def test_results_are_folded_behind_their_bets_and_answers_behind_their_questions(lesson):
+def test_results_answers_and_the_frames_of_playgrounds_are_folded_and_formulas_find_mathjax_beside_the_page(
+    site, lesson
+):
     assert lesson.count("<details><summary>The result: make your prediction, then open it</summary><img alt=") >= 3
     assert lesson.count("<details><summary>Show the answer</summary>") >= 5
-
-
-def test_a_playground_is_its_stored_frames(lesson):
-    assert lesson.count('<div class="course-stepper" data-controls=') == 3
+    assert lesson.count('<div class="course-stepper" data-controls=') == 3 and "widget-view" not in lesson
     assert "English sentence: The rich actress visits her old school.</summary>" in lesson
-    assert "widget-view" not in lesson
+    assert re.search(r'<script[^>]* src="\.\./_static/tex-svg-full\.js', lesson)
+    assert (site / "_static" / "tex-svg-full.js").stat().st_size > 1_000_000
 
 
 def test_a_playground_with_a_script_stands_around_its_frames_and_finds_the_script_beside_the_page(site, lesson):
@@ -58,11 +58,6 @@ def test_a_playground_with_a_script_stands_around_its_frames_and_finds_the_scrip
     assert all("goals" in json.loads(html.unescape(config)) for _, config, _ in boxes)
     scripts = {file.name: file.read_text("utf-8") for file in (site / "_static" / "playgrounds").iterdir()}
     assert scripts == {f"{name}.js": classic(name) for name in ("translator", "softmax", "mask")}
-
-
-def test_formulas_find_mathjax_beside_the_page(site, lesson):
-    assert re.search(r'<script[^>]* src="\.\./_static/tex-svg-full\.js', lesson)
-    assert (site / "_static" / "tex-svg-full.js").stat().st_size > 1_000_000
 
 
 def test_what_is_for_instructors_is_on_no_page(site):

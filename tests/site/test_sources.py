@@ -18,26 +18,19 @@ def laid_out(tmp_path_factory):
     return folder
 
 
-def test_every_lesson_guide_and_floor_of_the_library_has_its_place():
+def test_every_lesson_guide_and_floor_of_the_library_has_its_place_and_nothing_of_assignments_and_lectures():
     course = all_sources(lessons())
     assert len(course.lessons) == 18 and all((course.course / name).is_file() for name in course.pages)
     assert {name.split(".")[1] for name in course.modules} == set(FLOORS)
     assert "course_lib.functional.attention" in course.modules
     guides = {path.relative_to(course.course).as_posix() for path in (course.course / "docs").glob("*.md")}
     assert guides == {guide for guide in course.guides if guide.startswith("docs/")} | {HOME}
-
-
-def test_nothing_of_assignments_lectures_and_grading_is_among_the_sources():
-    course = all_sources(lessons())
-    everything = [*course.pages, *course.modules]
-    hidden = (
+    instructors = (
         "notebooks/assignments",
         "docs/lectures",
-        "course_lib.grading",
-        "course_lib.lessons",
-        "course_lib.authoring",
+        *(f"course_lib.{n}" for n in ("grading", "lessons", "authoring")),
     )
-    assert not [name for name in everything if name.startswith(hidden)]
+    assert not [name for name in (*course.pages, *course.modules) if name.startswith(instructors)]
 
 
 def test_the_notes_of_a_lecture_stay_out_and_the_outputs_stay_in(laid_out):

@@ -68,12 +68,14 @@ def test_a_failed_claim_shows_a_learner_its_message_and_no_traceback():
     assert "Expected: heads are equal" in text and "Traceback" not in text and "claims.py" not in text
 
 
-@pytest.mark.parametrize("holds", [np.array([True, False]), torch.tensor([True, True])])
-def test_a_claim_on_many_values_is_refused(holds):
-    with pytest.raises(ValueError, match=r"one yes or no.*\(2,\)"):
-        claim(holds, "all are equal")
-
-
-def test_a_claim_without_a_sentence_is_refused():
-    with pytest.raises(ValueError, match="needs a sentence"):
-        claim(True, " ")
+@pytest.mark.parametrize(
+    ("holds", "sentence", "said"),
+    [
+        (np.array([True, False]), "all are equal", r"one yes or no.*\(2,\)"),
+        (torch.tensor([True, True]), "all are equal", r"one yes or no.*\(2,\)"),
+        (True, " ", "needs a sentence"),
+    ],
+)
+def test_a_claim_on_many_values_or_without_a_sentence_is_refused(holds, sentence, said):
+    with pytest.raises(ValueError, match=said):
+        claim(holds, sentence)

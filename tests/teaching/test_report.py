@@ -104,7 +104,7 @@ def test_submissions_are_sorted_by_hours_before_and_after_the_deadline():
 # page and tables ---------------------------------------------------------------------------------------------
 
 
-def test_the_page_has_every_part_and_names_nobody(folders, capsys):
+def test_the_page_has_every_part_and_names_nobody_unless_it_is_asked_to(folders, capsys):
     assert report(folder=folders.root) == 0
     page = (folders.exports / "report.html").read_text()
     text = words(page)
@@ -119,9 +119,6 @@ def test_the_page_has_every_part_and_names_nobody(folders, capsys):
         assert part in text
     assert "script" not in page and "http" not in re.sub(r'http-equiv="', "", page)
     assert "1 assignment, 4 students" in capsys.readouterr().out
-
-
-def test_names_are_there_where_they_are_asked_for(folders):
     report(folder=folders.root, names=True)
     assert "ada" in words((folders.exports / "report.html").read_text())
 
