@@ -92,9 +92,8 @@ def test_a_task_is_all_that_its_text_says(read):
         (("y = …", "y = x\n    return 0 * y"),),
     )
     assert (two.costs, two.hint) == (("a number",), "")
-    assert [case.default_finding for case in task.cases] == [None, other.finding] and task.finding(
-        "added"
-    ) == added.finding
+    assert [case.default_finding for case in task.cases] == [None, other.finding]
+    assert task.finding("added") == added.finding
 
 
 def test_mistakes_are_made_of_the_text_and_told_by_their_names(read):
@@ -106,9 +105,8 @@ def test_mistakes_are_made_of_the_text_and_told_by_their_names(read):
     assert list(undetected(task)) == []
     asked = [run_checks(made_by(task, way), task.all_checks, asks=task.asks).misconceptions for way in ways]
     assert asked == [["added"], ["two at once"], ["two at once"]]
-    assert run_checks(lambda x, factor: x**factor, task.all_checks[1:2], asks=task.asks).misconceptions == [
-        "something else"
-    ]
+    other = run_checks(lambda x, factor: x**factor, task.all_checks[1:2], asks=task.asks)
+    assert other.misconceptions == ["something else"]
 
 
 def test_two_mistakes_together_are_told_apart(read):
@@ -146,57 +144,44 @@ def test_a_mistake_that_is_detected_under_another_name_is_told_with_its_place(re
     assert line.startswith("tasks.md:21: scaled: the mistake 'added'") and line.endswith("is told nothing")
 
 
+ADDED = "`x * factor` → `x + factor`"
+
+
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "line", "said"),
     [
-        ("`x * factor` → `x + factor`", "`x * scale` → `x`", "tasks.md:22: the solution has no 'x * scale' to be chan"),
-        ("`x * factor` → `x + factor`", "`x` → `x`", "tasks.md:22: 'x' stays as it is"),
-        (
-            "`x * factor` → `x + factor`",
-            "`x * factor` → `x +`",
-            "tasks.md:22: the solution would not be Python: invalid syntax",
-        ),
-        ("`x * factor` → `x + factor`", "`x * factor` -> `x + factor`", "tasks.md:22: a change is `old` → `new`"),
-        ("- costs: a number", "- costs: a numbr", "tasks.md:28: no case is called 'a numbr'"),
-        ("result of: a row", "result of: rows", "tasks.md:31: no case is called 'rows'"),
-        ("minutes: 5", "minute: 5", "tasks.md:1: the task 'scaled' says 'minute: 5': it begins with facts"),
-        ("asks: x, factor=2.0 · ", "", "tasks.md:1: the task 'scaled' does not say what it asks: it begins"),
-        ("minutes: 5", "minutes: five", "tasks.md:1: the task 'scaled' says 'minutes: five'"),
-        ("minutes: 5", "minutes: 0", "tasks.md:1: the task 'scaled' says 'minutes: 0'"),
-        ("minutes: 5", "minutes: 5 · minutes: 6", "tasks.md:1: the task 'scaled' says 'minutes: 6'"),
-        ("also: gradients", "also: gradient", "tasks.md:1: the task 'scaled' says 'also: gradient'"),
-        ("stretch: yes", "stretch: no", "tasks.md:1: the task 'scaled' says 'stretch: no'"),
-        ("## Solution", "## Answer", "tasks.md:1: the task 'scaled' has the sections"),
-        ("## Solution", "## Hints\n- Three.\n\n## Solution", "tasks.md:1: the task 'scaled' has the sections"),
-        (
-            "## Mistakes\n",
-            "## Mistakes\n- `x` → `y`\n",
-            "tasks.md:21: this text is above the first heading, `### name`",
-        ),
-        ("# scaled: A scale", "A scale\n\n# scaled: A scale", "tasks.md:1: this text is above the first heading"),
-        ("# scaled: A scale", "# scaled A scale", "tasks.md:1: 'scaled A scale' is not `name: Title`"),
-        ("# scaled: A scale", "# other: A scale", "tasks.md:1: 'other: A scale' is not"),
-        ("return y\n```", "return y\n", "tasks.md:13: the code fence that begins here is not closed"),
-        ("    return y\n```", "```", "tasks.md:25: the solution has no 'return y'"),
-        ("def my_scaled", "lambda: (", "tasks.md:12: the solution would not be Python"),
-        ("factor=2.0):", "factor=two):", "tasks.md:12: the solution stops in its line 2 with NameError: name 'two'"),
-        ("# a comment", "1 / 0  # a comment", "tasks.md:12: the solution stops in its line 1 with ZeroDivisionError"),
-        ("def my_scaled", "  def my_scaled", "tasks.md:12: the solution would not be Python: unexpected indent"),
-        (
-            "# a comment, no heading\ndef",
-            "async def",
-            "tasks.md:12: the solution does not define a function or a class",
-        ),
-        (
-            "`x * factor` → `x + factor`",
-            "`def` → `x⏎def`",
-            "tasks.md:22: the solution stops in its line 2 with NameError",
-        ),
+        (ADDED, "`x * scale` → `x`", 22, "the solution has no 'x * scale' to be chan"),
+        (ADDED, "`x` → `x`", 22, "'x' stays as it is"),
+        (ADDED, "`x * factor` → `x +`", 22, "the solution would not be Python: invalid syntax"),
+        (ADDED, "`x * factor` -> `x + factor`", 22, "a change is `old` → `new`"),
+        ("- costs: a number", "- costs: a numbr", 28, "no case is called 'a numbr'"),
+        ("result of: a row", "result of: rows", 31, "no case is called 'rows'"),
+        ("minutes: 5", "minute: 5", 1, "the task 'scaled' says 'minute: 5': it begins with facts"),
+        ("asks: x, factor=2.0 · ", "", 1, "the task 'scaled' does not say what it asks: it begins"),
+        ("minutes: 5", "minutes: five", 1, "the task 'scaled' says 'minutes: five'"),
+        ("minutes: 5", "minutes: 0", 1, "the task 'scaled' says 'minutes: 0'"),
+        ("minutes: 5", "minutes: 5 · minutes: 6", 1, "the task 'scaled' says 'minutes: 6'"),
+        ("also: gradients", "also: gradient", 1, "the task 'scaled' says 'also: gradient'"),
+        ("stretch: yes", "stretch: no", 1, "the task 'scaled' says 'stretch: no'"),
+        ("## Solution", "## Answer", 1, "the task 'scaled' has the sections"),
+        ("## Solution", "## Hints\n- Three.\n\n## Solution", 1, "the task 'scaled' has the sections"),
+        ("## Mistakes\n", "## Mistakes\n- `x` → `y`\n", 21, "this text is above the first heading, `### name`"),
+        ("# scaled: A scale", "A scale\n\n# scaled: A scale", 1, "this text is above the first heading"),
+        ("# scaled: A scale", "# scaled A scale", 1, "'scaled A scale' is not `name: Title`"),
+        ("# scaled: A scale", "# other: A scale", 1, "'other: A scale' is not"),
+        ("return y\n```", "return y\n", 13, "the code fence that begins here is not closed"),
+        ("    return y\n```", "```", 25, "the solution has no 'return y'"),
+        ("def my_scaled", "lambda: (", 12, "the solution would not be Python"),
+        ("factor=2.0):", "factor=two):", 12, "the solution stops in its line 2 with NameError: name 'two'"),
+        ("# a comment", "1 / 0  # a comment", 12, "the solution stops in its line 1 with ZeroDivisionError"),
+        ("def my_scaled", "  def my_scaled", 12, "the solution would not be Python: unexpected indent"),
+        ("# a comment, no heading\ndef", "async def", 12, "the solution does not define a function or a class"),
+        (ADDED, "`def` → `x⏎def`", 22, "the solution stops in its line 2 with NameError"),
     ],
 )
-def test_a_slip_is_told_with_file_and_line(read, old, new, said):
+def test_a_slip_is_told_with_file_and_line(read, old, new, line, said):
     assert old in TEXT
-    with pytest.raises(ValueError, match=f"^{re.escape(said)}"):
+    with pytest.raises(ValueError, match=f"^tasks.md:{line}: {re.escape(said)}"):
         read(TEXT.replace(old, new, 1))
 
 

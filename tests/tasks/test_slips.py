@@ -41,20 +41,15 @@ LIBRARY = "return attention(q, k, k, mask=mask.float())"
 @pytest.mark.parametrize(
     ("body", "name", "line", "hint"),
     [
-        (
-            "if mask:\n    q = -q\nreturn q",
-            "truth value of a tensor",
-            " in line 2, `if mask:`",
-            "`if mask is not None:`",
-        ),
+        ("if mask:\n    q = -q\nreturn q", "truth value of a tensor", "line 2, `if mask:`", "`if mask is not None:`"),
         ("most = q.max(-1)\nreturn q - most", ".max gives two things", " in line 3, `return q - most`", "`.values`"),
         (lambda q, k, v: q + k, "missing parameter", "stopped: TypeError", f"`({ASKS})`"),
         ("return q + keys", "a name that is not there", " in line 2, `return q + keys", "that cell"),
         (
-            "return q @ k.double().mT",
+            "return q @ k.double()",
             "numbers of different types meet",
-            "line 2, `return q @ k.double().mT`",
-            "=x.dtype",
+            "line 2, `return q @ k.double()`",
+            "dtype=x.dtype",
         ),
         ("return q @ k.T", ".T turns all axes round", " in line 2, `return q @ k.T`", "transpose(-2, -1)"),
         ("return k.T", ".T turns all axes round", "(2, 4, 6) is needed", "transpose(-2, -1)"),
