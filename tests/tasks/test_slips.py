@@ -46,10 +46,10 @@ LIBRARY = "return attention(q, k, k, mask=mask.float())"
         (lambda q, k, v: q + k, "missing parameter", "stopped: TypeError", f"`({ASKS})`"),
         ("return q + keys", "a name that is not there", " in line 2, `return q + keys", "that cell"),
         (
-            "return q @ k.double()",
+            "return q @ k.mT.double()",
             "numbers of different types meet",
-            "line 2, `return q @ k.double()`",
-            "dtype=x.dtype",
+            "line 2, `return q @ k.mT.double()`",
+            "x.dtype",
         ),
         ("return q @ k.T", ".T turns all axes round", " in line 2, `return q @ k.T`", "transpose(-2, -1)"),
         ("return k.T", ".T turns all axes round", "(2, 4, 6) is needed", "transpose(-2, -1)"),
