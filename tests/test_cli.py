@@ -1,4 +1,3 @@
-import json
 import os
 import re
 import shutil
@@ -8,8 +7,6 @@ import subprocess
 import sys
 import time
 import types
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 import nbformat
@@ -18,7 +15,6 @@ import pytest
 
 from course_lib import cli
 from course_lib.commands import lab, lessons, testing
-from tests.ports import free_port
 
 ROOT = Path(__file__).parents[1]
 
@@ -55,12 +51,7 @@ def test_help_comes_without_torch_and_jupyterlab():
     program = "import sys; sys.argv = ['course', '--help']\nfrom course_lib import cli\ntry: cli.main()\nfinally: "
     program += "print('torch' in sys.modules or 'jupyterlab' in sys.modules)"
     output = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    assert output.splitlines()[-1] == "False"
-
-
-def test_help_names_every_command_and_where_to_start(course):
-    code, output, _ = course("--help")
-    assert code == 0 and "course lab" in output
+    assert output.splitlines()[-1] == "False" and "course lab" in output
     assert all(name in output for name in ("lab", "run", "test", "doctor", "data", "assign", "grade", "bench"))
 
 
@@ -100,20 +91,15 @@ def test_a_lesson_that_is_not_clear_gets_a_sentence_with_the_choice(folder, cour
     assert code == 1 and reason in error and "00_start_here" in error and "Traceback" not in error
 
 
-def test_run_prints_a_line_for_each_lesson_and_a_summary(folder, course):
+def test_run_prints_a_line_for_each_lesson_and_a_summary_and_fails_at_the_end_after_a_failure(folder, course):
+    before = (folder / "notebooks" / "00_start_here.ipynb").read_bytes()
     code, output, _ = course("run", "0", "5")
-    assert code == 0
+    assert code == 0 and "2 in all" in output and "all ran through" in output
     assert re.search(r"1/2  00_start_here +ok +1 cells +\d+\.\d s", output)
     assert re.search(r"2/2  05_attention +ok +1 cells +\d+\.\d s", output)
-    assert "2 in all" in output and "all ran through" in output
-
-
-def test_run_goes_on_after_a_failure_and_then_fails(folder, course):
-    before = (folder / "notebooks" / "00_start_here.ipynb").read_bytes()
     code, output, _ = course("run", "6", "0")
-    assert code == 1
+    assert code == 1 and "1 failed" in output and "no [x]" in output
     assert re.search(r"1/2  06_broken +failed", output) and re.search(r"2/2  00_start_here +ok", output)
-    assert "1 failed" in output and "no [x]" in output
     assert (folder / "notebooks" / "00_start_here.ipynb").read_bytes() == before
 
 
@@ -154,13 +140,10 @@ def test_run_without_a_lesson_runs_all(folder, course, monkeypatch):
     assert seen == [("00_start_here", 7), ("05_attention", 7), ("06_broken", 7)]
 
 
-def test_test_runs_all_tests_and_all_notebooks_strictly():
+def test_test_runs_all_tests_and_all_notebooks_strictly_or_only_the_paths_that_are_named():
     command = testing.test_command(["-k", "attention"])
     assert command[-4:] == ["notebooks", "tests", "-k", "attention"]
     assert {"--nbval", "--nbval-current-env", "loadscope"} < set(command) and "--nbval-lax" not in command
-
-
-def test_test_runs_only_the_paths_that_are_named():
     command = testing.test_command(["-x", "tests/test_cli.py::test_one"])
     assert command[-2:] == ["-x", "tests/test_cli.py::test_one"] and "notebooks" not in command
 
@@ -193,22 +176,21 @@ def test_instructors_commands_without_nbgrader_say_how_to_get_it():
         assert f"goes on: python3 course.py {command} " in done.stderr
 
 
-def test_bench_runs_the_benchmark_and_returns_its_exit_code(course, monkeypatch):
+def test_bench_runs_the_benchmark_and_returns_its_exit_code_and_an_unknown_one_gets_a_sentence(course, monkeypatch):
     monkeypatch.setitem(sys.modules, "course_lib.bench.attention", types.SimpleNamespace(main=lambda: 3))
     assert course("bench", "attention")[0] == 3
-
-
-def test_an_unknown_benchmark_gets_a_sentence(course):
     code, _, error = course("bench", "speed")
     assert code == 1 and "no benchmark 'speed'" in error and "attention" in error
 
 
-def test_a_taken_port_gets_a_sentence(folder, course, monkeypatch):
+def test_a_taken_port_and_an_impossible_one_get_a_sentence(folder, course, monkeypatch):
     monkeypatch.setattr(lab.os, "execve", lambda *command: pytest.fail("JupyterLab was started"))
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         code, _, error = course("lab", "--no-browser", "--port", str(port))
     assert code == 1 and f"Port {port} is taken" in error and "Leave out --port" in error
+    code, _, error = course("lab", "--port", "70000")
+    assert code == 2 and "65535" in error
 
 
 def test_a_terminal_of_jupyterlab_finds_the_course_command_of_this_environment(monkeypatch):
@@ -218,52 +200,10 @@ def test_a_terminal_of_jupyterlab_finds_the_course_command_of_this_environment(m
     assert found.endswith(f"{os.pathsep}/of/mine")
 
 
-def test_an_impossible_port_is_refused(course):
-    code, _, error = course("lab", "--port", "70000")
-    assert code == 2 and "65535" in error
-
-
 def test_a_notebook_outside_of_the_course_is_refused(folder, tmp_path_factory):
     other = tmp_path_factory.mktemp("elsewhere") / "mine.ipynb"
     with pytest.raises(lessons.CannotStart, match="outside of the course"):
         lab.lab_command(other, port=None, browser=True)
-
-
-def fetch(address):
-    """The page at an address, which may begin to answer a moment after it was printed."""
-    for _ in range(1200):
-        try:
-            return urllib.request.urlopen(address).read().decode()
-        except urllib.error.URLError:
-            time.sleep(0.1)
-    return urllib.request.urlopen(address).read().decode()
-
-
-def test_lab_opens_at_the_lesson_and_asks_the_network_nothing(folder, monkeypatch, tmp_path):
-    """The real JupyterLab: its page sends to lesson 05, without news, update check and extension manager."""
-    monkeypatch.setenv("JUPYTER_CONFIG_PATH", lab.config_path())
-    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
-    port = free_port()
-    command = lab.lab_command(lessons.find_lesson("05"), port=port, browser=False)
-    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    try:
-        lines = []
-        for line in server.stderr:  # JupyterLab prints its address once it listens
-            lines.append(line)
-            if "token=" in line:
-                break
-        assert f":{port}/lab/tree/notebooks/05_attention.ipynb" in lines[-1], lines
-        page = fetch(lines[-1].strip())
-    finally:
-        server.send_signal(signal.SIGTERM)
-        server.communicate(timeout=120)
-    config = json.loads(re.search(r'id="jupyter-config-data" type="application/json">(.*?)</script>', page, re.S)[1])
-    assert config["news"] == {"disabled": True}
-    assert config["disabledExtensions"] == [
-        "@jupyterlab/apputils-extension:announcements",
-        "@jupyterlab/extensionmanager-extension:plugin",
-    ]
-    assert config["serverRoot"].endswith(folder.name)
 
 
 @pytest.mark.parametrize(

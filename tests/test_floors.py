@@ -68,13 +68,9 @@ def test_imports_point_down(path):
 
 
 @each_module([path for path in MODULES if path.parent.name == "models"])
-def test_models_import_no_other_models_but_the_backbone_of_their_paper(path):
+def test_a_model_fits_in_the_head_and_imports_no_other_models_but_the_backbone_of_its_paper(path):
     others = {name.split(".")[2] for name in own_imports(path) if name.startswith("course_lib.models.")}
     assert others <= BACKBONES.get(path.stem, set())
-
-
-@each_module([path for path in MODULES if path.parent.name == "models"])
-def test_a_model_fits_in_the_head(path):
     assert len(path.read_text(encoding="utf-8").splitlines()) <= MODEL_LINES
 
 

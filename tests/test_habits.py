@@ -125,9 +125,8 @@ def test_forms_of_issues_have_what_their_host_asks_for():
         form = read(path)
         if path.name != "config.yml":
             assert form["name"] and form["description"]
-            assert all(
-                field["type"] in ("input", "textarea") and field["attributes"]["label"] for field in form["body"]
-            )
+            for field in form["body"]:
+                assert field["type"] in ("input", "textarea") and field["attributes"]["label"]
 
 
 def test_the_version_is_one_and_the_changelog_has_it():
@@ -141,9 +140,8 @@ def test_the_version_is_one_and_the_changelog_has_it():
 
 def test_addresses_of_the_project_stand_in_one_place():
     files = [*(ROOT / ".github").rglob("*.*"), ROOT / "SECURITY.md", ROOT / "CODE_OF_CONDUCT.md"]
-    assert not [
-        path.name for path in files if path.is_file() and re.search(r"https?://|@\w+\.", path.read_text("utf-8"))
-    ]
+    texts = {path.name: path.read_text("utf-8") for path in files if path.is_file()}
+    assert not [name for name, text in texts.items() if re.search(r"https?://|@\w+\.", text)]
     assert {"Repository", "Issues", "Releases"} <= PROJECT["urls"].keys()
 
 

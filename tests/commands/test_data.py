@@ -34,24 +34,18 @@ def test_the_list_tells_each_set_with_size_licence_and_source_and_what_is_here(m
     assert " here " not in before.split("  words ")[1] and " here " in after.split("  words ")[1]
 
 
-def test_fetch_says_where_the_files_are_and_whose(mirror, capsys):
+def test_fetch_says_where_the_files_are_and_whose_and_copies_them_to_a_folder(mirror, capsys):
     fetch_set("words")
     printed = capsys.readouterr().out
     assert f"{mirror / 'home' / 'data' / 'words.txt'}\n" in printed and "Licence: public domain" in printed
-
-
-def test_fetch_copies_to_a_folder(mirror, capsys):
     fetch_set("words", to=mirror / "here" / "below")
     assert (mirror / "here" / "below" / "words.txt").read_bytes() == b"To be, or not to be."
     assert [path.name for path in (mirror / "here" / "below").iterdir()] == ["words.txt"]
     assert f"{mirror / 'here' / 'below' / 'words.txt'}\n" in capsys.readouterr().out
 
 
-def test_a_folder_that_cannot_be_written_is_told(mirror):
+def test_a_folder_that_cannot_be_written_and_an_unknown_set_are_told(mirror):
     with pytest.raises(CannotStart, match="cannot be written"):
         fetch_set("words", to=mirror / "mirror" / "words.txt")
-
-
-def test_an_unknown_set_is_told_the_known_ones(mirror):
     with pytest.raises(CannotStart, match="no data set 'word'"):
         fetch_set("word")

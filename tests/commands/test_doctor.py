@@ -4,6 +4,7 @@ import os
 import sys
 from types import SimpleNamespace
 
+import jupyter_core.paths
 import pytest
 import torch
 
@@ -25,15 +26,14 @@ def test_every_check_is_green_on_a_machine_that_runs_the_tests(check, monkeypatc
     assert finding.found and not finding.remedy
 
 
+def free(size):
+    return lambda *_: SimpleNamespace(available=size, free=size)
+
+
 def red(finding, *words):
     assert not finding.ok
     assert all(word in f"{finding.found} {finding.remedy}" for word in words), finding
     assert finding.remedy
-
-
-def test_another_python_is_red(monkeypatch):
-    monkeypatch.setattr(sys, "version_info", (3, 9, 1))
-    red(fresh(doctor.check_interpreter), "3.9.1", ">=3.11", "delete .venv")
 
 
 @pytest.fixture
@@ -52,14 +52,17 @@ def versions(monkeypatch):
     return pretend
 
 
-def test_a_missing_package_is_red(versions):
-    versions(einops=None)
-    red(fresh(doctor.check_packages), "einops is missing", "course.py")
-
-
-def test_a_package_out_of_bounds_is_red(versions):
-    versions(numpy="1.26.0")
-    red(fresh(doctor.check_packages), "numpy 1.26.0 is not within")
+@pytest.mark.parametrize(
+    ("told", "check", "words"),
+    [
+        ({"einops": None}, "packages", ("einops is missing", "course.py")),
+        ({"numpy": "1.26.0"}, "packages", ("numpy 1.26.0 is not within",)),
+        ({"jupyterlab_widgets": "1.0.0"}, "widgets", ("jupyterlab_widgets 1.0.0 is not within", "course.py")),
+    ],
+)
+def test_a_package_that_is_missing_or_out_of_bounds_is_red(versions, told, check, words):
+    versions(**told)
+    red(fresh(getattr(doctor, f"check_{check}")), *words)
 
 
 def test_a_package_within_bounds_but_not_as_tested_is_named_and_green(versions):
@@ -90,45 +93,27 @@ def test_a_kernel_of_another_python_is_red(monkeypatch, tmp_path):
     red(fresh(doctor.check_kernel), str(other), "kernelspec remove")
 
 
-def test_halves_of_the_widgets_that_do_not_fit_are_red(versions):
-    versions(jupyterlab_widgets="1.0.0")
-    red(fresh(doctor.check_widgets), "jupyterlab_widgets 1.0.0 is not within", "course.py")
-
-
-def test_a_missing_extension_of_jupyterlab_is_red(monkeypatch):
-    monkeypatch.setattr("jupyter_core.paths.jupyter_path", lambda *names: [os.devnull])
-    red(fresh(doctor.check_widgets), "jupyterlab-manager", "course.py")
-
-
-def test_more_threads_than_cores_are_red(monkeypatch):
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 4096)
-    red(fresh(doctor.check_threads), "4096 on", "OMP_NUM_THREADS")
-
-
-def test_little_memory_is_red(monkeypatch):
-    monkeypatch.setattr(doctor.psutil, "virtual_memory", lambda: SimpleNamespace(available=0.4e9))
-    red(fresh(doctor.check_memory), "0.4 GB", "close other programs")
-
-
-def test_a_full_disk_is_red(monkeypatch):
-    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda folder: SimpleNamespace(free=0.1e9))
-    red(fresh(doctor.check_disk), "0.1 GB", "Free at least")
+@pytest.mark.parametrize(
+    ("place", "name", "value", "check", "words"),
+    [
+        (sys, "version_info", (3, 9, 1), "interpreter", ("3.9.1", ">=3.11", "delete .venv")),
+        (jupyter_core.paths, "jupyter_path", lambda *_: [os.devnull], "widgets", ("lab-manager", "course.py")),
+        (torch, "get_num_threads", lambda: 4096, "threads", ("4096 on", "OMP_NUM_THREADS")),
+        (doctor.psutil, "virtual_memory", free(0.4e9), "memory", ("0.4 GB", "close other programs")),
+        (doctor.shutil, "disk_usage", free(0.1e9), "disk", ("0.1 GB", "Free at least")),
+        (torch.optim.Adam, "step", lambda self: None, "model_step", ("does not learn",)),
+        (doctor, "STEPS_PER_SECOND", 1e9, "model_step", ("steps per second", "close other programs")),
+    ],
+)
+def test_what_would_spoil_a_lesson_is_red(monkeypatch, place, name, value, check, words):
+    monkeypatch.setattr(place, name, value)
+    red(fresh(getattr(doctor, f"check_{check}")), *words)
 
 
 def test_progress_that_cannot_be_kept_is_red(monkeypatch, tmp_path):
     (tmp_path / "file").touch()
     monkeypatch.setenv("COURSE_HOME", str(tmp_path / "file" / "home"))
     red(fresh(doctor.check_home), "file", "COURSE_HOME")
-
-
-def test_a_model_that_does_not_learn_is_red(monkeypatch):
-    monkeypatch.setattr(torch.optim.Adam, "step", lambda self: None)
-    red(fresh(doctor.check_model_step), "does not learn")
-
-
-def test_a_slow_machine_is_red(monkeypatch):
-    monkeypatch.setattr(doctor, "STEPS_PER_SECOND", 1e9)
-    red(fresh(doctor.check_model_step), "steps per second", "close other programs")
 
 
 def test_a_check_that_breaks_is_a_red_line_and_the_others_go_on():

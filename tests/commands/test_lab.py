@@ -1,4 +1,4 @@
-"""What `course lab` says in the terminal while a learner opens a lesson and starts its kernel."""
+"""`course lab` while a learner opens a lesson and starts its kernel: its page, and what it says in the terminal."""
 
 import contextlib
 import json
@@ -47,13 +47,16 @@ class Server:
             return json.loads(socket.recv())
 
 
-def test_opening_a_lesson_raises_no_alarm_in_the_terminal(tmp_path, monkeypatch):
+def test_opening_a_lesson_asks_the_network_nothing_and_raises_no_alarm_in_the_terminal(tmp_path, monkeypatch):
     for name in ("DATA", "RUNTIME", "CONFIG"):
         monkeypatch.setenv(f"JUPYTER_{name}_DIR", str(tmp_path / name))
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     server = Server(tmp_path / "said.txt")
     try:
         server.wait_until_it_answers()
+        address = re.search(r"http://127.\S+token=\w+", server.log.read_text())[0]
+        with urllib.request.urlopen(address, timeout=PATIENCE) as answer:
+            page = answer.read().decode()
         server.ask("contents/notebooks/00_start_here.ipynb?content=1")
         assert server.listen(server.ask("kernels", name="python3")["id"])
     finally:
@@ -62,3 +65,8 @@ def test_opening_a_lesson_raises_no_alarm_in_the_terminal(tmp_path, monkeypatch)
     said = [line for line in server.log.read_text().splitlines() if "NbGrader" not in line]  # not at a learner's
     assert any("127.0.0.1" in line for line in said)
     assert [line for line in said if any(word in line for word in ALARMS)] == []
+    assert f":{server.port}/lab/tree/notebooks/00_start_here.ipynb" in address
+    config = json.loads(re.search(r'id="jupyter-config-data" type="application/json">(.*?)</script>', page, re.S)[1])
+    assert config["news"] == {"disabled": True} and config["serverRoot"].endswith(lab.course_folder().name)
+    extensions = ("apputils-extension:announcements", "extensionmanager-extension:plugin")
+    assert config["disabledExtensions"] == [f"@jupyterlab/{name}" for name in extensions]

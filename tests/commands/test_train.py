@@ -72,6 +72,8 @@ def test_the_seed_that_is_best_on_validation_is_shipped_with_all_scores(tiny):
     assert (folder / "card.md").read_text(encoding="utf-8") == readable_card(card)
     for fact in ("0.25 / 0.9", "Random letters.", "- steps: 12", "seeds 0,1,2", card["sha256"], "MIT"):
         assert fact in readable_card(card)
+    expected, shipped = tiny.train(TinySettings(steps=12, seed=1)).model.state_dict(), trained.model.state_dict()
+    assert all(torch.equal(shipped[name], expected[name]) for name in expected)
 
 
 def test_of_a_comparison_only_the_card_is_kept(tiny, monkeypatch):
@@ -85,13 +87,6 @@ def test_of_a_comparison_only_the_card_is_kept(tiny, monkeypatch):
     (folder / "model.safetensors").write_bytes(b"of nobody")
     with pytest.raises(ValueError, match=r"is damaged or not the file of its card"):
         load_trained("tiny")
-
-
-def test_the_shipped_weights_are_those_of_the_chosen_seed(tiny):
-    tool.train("tiny", seeds=[0, 1])
-    expected = training_job.train_tiny(TinySettings(steps=12, seed=1)).model.state_dict()
-    shipped = load_trained("tiny").model.state_dict()
-    assert all(torch.equal(shipped[name], expected[name]) for name in expected)
 
 
 def test_a_finished_seed_is_not_trained_again(tiny, monkeypatch):
@@ -116,7 +111,9 @@ def test_other_settings_do_not_go_on_with_an_old_training(tiny, monkeypatch):
         tool.train("tiny", seeds=[0])
 
 
-def test_a_changed_file_is_not_loaded(tiny):
+def test_a_missing_checkpoint_says_how_to_make_it_and_a_changed_file_is_not_loaded(tiny):
+    with pytest.raises(FileNotFoundError, match="course train tiny"):
+        load_trained("tiny")
     tool.train("tiny", seeds=[0])
     path = checkpoints.checkpoint_folder("tiny") / "model.safetensors"
     content = bytearray(path.read_bytes())
@@ -126,25 +123,23 @@ def test_a_changed_file_is_not_loaded(tiny):
         load_trained("tiny")
 
 
-def test_a_missing_checkpoint_says_how_to_make_it(tiny):
-    with pytest.raises(FileNotFoundError, match="course train tiny"):
-        load_trained("tiny")
-
-
 @pytest.mark.parametrize("seeds", ["", "a", "0,", "-1", "1.5"])
 def test_seeds_that_are_none_are_refused(seeds):
     with pytest.raises(CannotStart, match="whole numbers"):
         tool.parse_seeds(seeds)
 
 
-def test_a_seed_is_trained_once(tiny):
-    with pytest.raises(CannotStart, match="once"):
-        tool.train("tiny", seeds=[0, 0])
-
-
-def test_an_unknown_name_is_told_its_neighbours():
-    with pytest.raises(CannotStart, match="no training 'transltor'. Did you mean translator"):
-        tool.train("transltor")
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("tiny", {"seeds": [0, 0]}, "once"),
+        ("transltor", {}, "no training 'transltor'. Did you mean translator"),
+        ("tiny", {"data": "mnist"}, "no training 'tiny' on the data 'mnist'.*resnet --data mnist.*tiny --data bytes"),
+    ],
+)
+def test_what_cannot_be_trained_is_told_what_can(tiny_on_bytes, name, options, words):
+    with pytest.raises(CannotStart, match=words):
+        tool.train(name, **options)
 
 
 def test_every_recipe_of_the_list_can_be_found(capsys):
@@ -154,6 +149,7 @@ def test_every_recipe_of_the_list_can_be_found(capsys):
         assert f"  {name} " in printed and recipe.title in printed
         longest = {"dictionary": 420, "diffusion_icons": 90}.get(name, 20)  # those that gain for hours
         assert 0 < recipe.minutes <= longest and json.dumps(recipe.facts())
+    assert "  resnet --data fashion_mnist_part " in printed and "  translator --data multi30k " in printed
 
 
 PAGES = [
@@ -207,27 +203,9 @@ def test_what_real_data_made_is_kept_out_of_the_courses_folder(tiny_on_bytes, tm
     assert not (tmp_path / "data" / "checkpoints").exists()
     trained = load_trained("tiny_bytes")
     assert trained.card["name"] == "tiny_bytes" and "course train tiny_bytes --seeds 0" in readable_card(trained.card)
-
-
-def test_the_name_of_the_card_trains_the_same(tiny_on_bytes):
-    tool.train("tiny", data="bytes")
-    before = load_trained("tiny_bytes").model.state_dict()
-    tool.train("tiny_bytes", fresh=True)
-    after = load_trained("tiny_bytes").model.state_dict()
+    tool.train("tiny_bytes", fresh=True)  # the name of the card trains the same
+    after, before = load_trained("tiny_bytes").model.state_dict(), trained.model.state_dict()
     assert all(torch.equal(after[name], before[name]) for name in before)
-
-
-def test_a_training_that_is_not_made_for_a_set_is_told_those_that_are(tiny_on_bytes):
-    with pytest.raises(
-        CannotStart, match="no training 'tiny' on the data 'mnist'.*resnet --data mnist.*tiny --data bytes"
-    ):
-        tool.train("tiny", data="mnist")
-
-
-def test_the_list_shows_the_real_sets_with_their_option(capsys):
-    tool.list_recipes()
-    printed = capsys.readouterr().out
-    assert "  resnet --data fashion_mnist_part " in printed and "  translator --data multi30k " in printed
 
 
 def test_a_set_that_cannot_be_had_stops_a_training_with_its_sentence(tmp_path, monkeypatch):

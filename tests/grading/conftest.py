@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from course_lib.grading.sandbox import Zygote
+from tests.grading.courses import make_course
 
 HIDDEN = Path(pytest.__file__).parent  # stands for an instructor's folder that lies among Python's libraries
 
@@ -19,3 +20,9 @@ def zygote():
 def box(zygote):
     with zygote.box() as box:
         yield box
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """A released course directory."""
+    return make_course(tmp_path / "course")

@@ -1,14 +1,14 @@
-"""Course directories with one small assignment each, and what students hand in.
+"""A course directory with one small assignment, released and with a gradebook or not, and what students hand in."""
 
-Assignment 01 is for tests that change its files; assignment 07 is released and has a gradebook.
-"""
-
+import contextlib
 import functools
+import hashlib
+import io
 import json
 import os
 import shutil
-import sys
 import tempfile
+from datetime import datetime
 from pathlib import Path
 from unittest import mock
 
@@ -49,69 +49,7 @@ def notebook(cells):
     return json.dumps(notebook_of(cells)).encode()
 
 
-# Assignment 01, and any files in place of its own -----------------------------------------------------------
-
-CHECKS = """
-from course_lib.grading.spec import Assignment
-from course_lib.tasks import Case, Task
-
-
-DOUBLE = Task(name="double", title="Double", asks="x", cases=(
-    Case("doubles small numbers", lambda draw: (draw(2, 3),), 2),
-    Case("doubles large numbers", lambda draw: (1e6 * draw(3),), 1),
-))
-HALVE = Task(name="halve", title="Halve", asks="x",
-             cases=(Case("halves", lambda draw: (draw(4),), 1),))
-ASSIGNMENT = Assignment("01", notebook="small", title="Small", tasks=(DOUBLE, HALVE))
-"""
-SETUP = "import torch\nfactor = 2"
-DOUBLE = "def double(x):\n    ### BEGIN SOLUTION\n    return 2 * x\n    ### END SOLUTION"
-HALVE = "def halve(x):\n    ### BEGIN SOLUTION\n    return x / factor\n    ### END SOLUTION"
-
-
-def source_cells():
-    return [
-        {"cell_type": "markdown", "metadata": {}, "source": "# Small"},
-        setup("setup", SETUP),
-        solution("double", DOUBLE),
-        check("check-double", "double(1)", 3),
-        solution("halve", HALVE),
-        check("check-halve", "halve(1)", 1),
-        answer("why", "Because.", 2),
-    ]
-
-
-def small_course(folder, *, checks=CHECKS, extra=(), leave_out=None, source=None):
-    """Writes assignment 01 below `folder` and returns it."""
-    for name in ("source", "hidden"):
-        (folder / name / "01").mkdir(parents=True, exist_ok=True)
-    cells = [made for made in source_cells() if made["metadata"].get("nbgrader", {}).get("grade_id") != leave_out]
-    (folder / "source" / "01" / "small.ipynb").write_bytes(source.encode() if source else notebook([*cells, *extra]))
-    if checks is not None:
-        (folder / "hidden" / "01" / "tasks.py").write_text(checks)
-    return folder
-
-
-def answer_cells(double="def double(x):\n    return 2 * x", halve="def halve(x):\n    return x / factor", why="So."):
-    """What a student hands in; an answer that is None is left out."""
-    cells = [setup("setup", SETUP)]
-    if double is not None:
-        cells.append(solution("double", double))
-    if halve is not None:
-        cells.append(solution("halve", halve))
-    return [*cells, answer("why", why, 2)]
-
-
-def hand_in(folder, content, student="ada"):
-    """Puts a notebook, or what stands in its place, into the student's folder."""
-    place = folder / "submitted" / student / "01"
-    place.mkdir(parents=True, exist_ok=True)
-    path = place / "small.ipynb"
-    path.write_bytes(content if isinstance(content, bytes) else notebook(content))
-    return path
-
-
-# Assignment 07, released ------------------------------------------------------------------------------------
+# The assignment -----------------------------------------------------------------------------------------------
 
 NAME, NOTEBOOK = "07", "sums"
 POINTS = {"check-add": 3.0, "check-double": 2.0, "why": 4.0}
@@ -125,6 +63,8 @@ SOURCE = notebook_of(
         answer("why", "### BEGIN SOLUTION\nBecause.\n### END SOLUTION", 4),
     ]
 )
+GOOD = {"add": "def add(a, b):\n    return a + b", "double": "def double(x):\n    return 2 * x", "why": "So."}
+HALF_WRONG = GOOD | {"double": "def double(x):\n    return x"}
 STUBS = {
     "add": "def add(a, b):\n    # YOUR CODE HERE\n    raise NotImplementedError()",
     "double": "def double(x):\n    # YOUR CODE HERE\n    raise NotImplementedError()",
@@ -144,74 +84,55 @@ ASSIGNMENT = Assignment("07", notebook="sums", title="Sums", tasks=(ADD, DOUBLE)
 """
 
 
-def released():
-    """The students' version, as `nbgrader generate_assignment` makes it."""
-    from nbformat import from_dict
-    from nbgrader.utils import compute_checksum
+def small_course(root, *, checks=SUMS_CHECKS, extra=(), leave_out=None, source=None):
+    """Writes the instructor's files of the assignment, not released; `extra` are more cells, `source` is other text."""
+    for name in ("source", "hidden"):
+        (root / name / NAME).mkdir(parents=True, exist_ok=True)
+    cells = [made for made in SOURCE["cells"] if made["metadata"]["nbgrader"]["grade_id"] != leave_out]
+    (root / "source" / NAME / f"{NOTEBOOK}.ipynb").write_text(source or notebook([*cells, *extra]).decode())
+    if checks is not None:
+        (root / "hidden" / NAME / "tasks.py").write_text(checks)
+    return Folders(root=root)
 
-    cells = []
-    for given in SOURCE["cells"]:
-        cell = json.loads(json.dumps(given))
-        facts = cell["metadata"]["nbgrader"]
-        cell["source"] = STUBS.get(facts["grade_id"], cell["source"])
-        facts["checksum"] = compute_checksum(from_dict(cell))
-        cells.append(cell)
-    return SOURCE | {"cells": cells}
+
+# Released, with a gradebook -------------------------------------------------------------------------------------
 
 
 @functools.cache
 def _model():
     """One course directory for all: the copies are cheap, nbgrader's new gradebook is not."""
-    from nbgrader.api import Gradebook
+    from course_lib.grading.release import release
 
-    root = Path(tempfile.mkdtemp(prefix="course-"))
-    release = released()
-    for folder, content in (("source", SOURCE), ("release", release)):
-        path = root / folder / NAME / f"{NOTEBOOK}.ipynb"
-        path.parent.mkdir(parents=True)
-        path.write_text(json.dumps(content))
-    (root / "hidden" / NAME).mkdir(parents=True)
-    (root / "hidden" / NAME / "tasks.py").write_text(SUMS_CHECKS)
-    (root / "nbgrader_config.py").write_text("c = get_config()\n")
-    tools = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # nbgrader starts `alembic`
-    with mock.patch.dict(os.environ, PATH=tools), Gradebook(f"sqlite:///{root}/gradebook.db") as book:
-        book.add_assignment(NAME, duedate="2026-03-01 12:00:00 UTC")
-        book.add_notebook(NOTEBOOK, NAME)
-        for cell in release["cells"]:
-            facts = cell["metadata"]["nbgrader"]
-            if facts["grade"]:
-                book.add_grade_cell(
-                    facts["grade_id"], NOTEBOOK, NAME, max_score=facts["points"], cell_type=cell["cell_type"]
-                )
-            if facts["solution"]:
-                book.add_solution_cell(facts["grade_id"], NOTEBOOK, NAME)
-            book.add_source_cell(
-                facts["grade_id"],
-                NOTEBOOK,
-                NAME,
-                cell_type=cell["cell_type"],
-                locked=facts["locked"],
-                source=cell["source"],
-                checksum=facts["checksum"],
-            )
-    return root
+    folders = small_course(Path(tempfile.mkdtemp(prefix="course-")))
+    folders.config.write_text("c = get_config()\n")
+    with mock.patch.dict(os.environ), contextlib.redirect_stdout(io.StringIO()):
+        os.environ.pop("COURSE_EXCHANGE", None)
+        release(NAME, folder=folders.root)
+    with nbgraders_book(folders) as book:
+        book.update_or_create_assignment(NAME, duedate="2026-03-01 12:00:00 UTC")
+    return folders
+
+
+def released():
+    """The students' version."""
+    return json.loads((_model().release(NAME) / f"{NOTEBOOK}.ipynb").read_text())
 
 
 def make_course(root):
     """A released course directory at `root`, which must not exist yet."""
-    shutil.copytree(_model(), root)
+    shutil.copytree(_model().root, root)
     return Folders(root=root)
 
 
 def submit(folders, student, *, when="2026-02-28 12:00:00 UTC", **answers):
     """Puts a student's notebook into submitted/; what is not given is the stub."""
-    cells = json.loads(json.dumps(released()["cells"]))
-    for cell in cells:
+    notebook = released()
+    for cell in notebook["cells"]:
         name = cell["metadata"]["nbgrader"]["grade_id"]
         cell["source"] = answers.get(name, cell["source"])
     place = folders.submitted(student, NAME)
     place.mkdir(parents=True, exist_ok=True)
-    (place / f"{NOTEBOOK}.ipynb").write_text(json.dumps(SOURCE | {"cells": cells}))
+    (place / f"{NOTEBOOK}.ipynb").write_text(json.dumps(notebook))
     if when is not None:
         (place / "timestamp.txt").write_text(when)
 
@@ -220,33 +141,48 @@ def verdict(student, *, add=3.0, double=2.0, submission="a" * 64, spec="b" * 64,
     """What a judge found, as plain values."""
 
     def task(name, points, possible):
-        passed = points == possible
         finding = {"misconception": "wrong", "message": f"`{name}` is off.", "hint": "Look again."}
-        checks = [
-            {
-                "name": f"{name} is right",
-                "points": points,
-                "possible": possible,
-                "passed": passed,
-                "findings": [] if passed else [finding],
-            }
-        ]
-        return {
-            "points": points,
-            "possible": possible,
-            "checks": checks,
-            "answered": True,
-        }
+        check = {"name": f"{name} is right", "points": points, "possible": possible, "passed": points == possible}
+        check["findings"] = [] if check["passed"] else [finding]
+        return {"points": points, "possible": possible, "checks": [check], "answered": True}
 
-    return {
-        "assignment": NAME,
-        "student": student,
-        "submission": submission,
-        "spec": spec,
-        "sandbox": sandbox,
-        "status": "graded",
-        "readable": True,
-        "notes": [],
-        "student_notes": more.get("notes", []),
-        "tasks": {"add": task("add", add, 3.0), "double": task("double", double, 2.0)},
-    } | more
+    found = {"assignment": NAME, "student": student, "submission": submission, "spec": spec, "sandbox": sandbox}
+    found |= {"status": "graded", "readable": True, "notes": [], "student_notes": more.get("notes", [])}
+    return found | {"tasks": {"add": task("add", add, 3.0), "double": task("double", double, 2.0)}} | more
+
+
+def record(folders, student, answers=None, *, when="2026-02-28 12:00:00 UTC", submitted=None, **more):
+    """A submission that is graded; without `submitted` at noon of the day before it was due."""
+    from course_lib.grading.gradebook import Gradebook
+    from course_lib.grading.spec import read_assignment
+
+    submit(folders, student, when=when, **(answers or {}))
+    handed = folders.submitted(student, NAME) / f"{NOTEBOOK}.ipynb"
+    facts = {"spec": read_assignment(folders.root, NAME).hash}
+    facts |= more | {"submission": hashlib.sha256(handed.read_bytes()).hexdigest()}
+    with Gradebook(folders.gradebook, assignment=NAME, notebook=NOTEBOOK) as book:
+        book.record(verdict(student, **facts), answers or {}, submitted=submitted or datetime(2026, 2, 28, 12))
+
+
+def nbgraders_book(folders):
+    """The gradebook as nbgrader's own tools open it."""
+    from nbgrader.api import Gradebook
+
+    return Gradebook(f"sqlite:///{folders.gradebook}")
+
+
+def by_hand(folders, student="ada", **values):
+    """Sets what a person sets in formgrader: `by_hand(folders, check_add={"manual_score": 1})`."""
+    with nbgraders_book(folders) as theirs:
+        for cell, changes in values.items():
+            find = theirs.find_comment if "manual_comment" in changes else theirs.find_grade
+            entry = find(cell.replace("_", "-"), NOTEBOOK, NAME, student)
+            for name, value in changes.items():
+                setattr(entry, name, value)
+        theirs.db.commit()
+
+
+def row(folders, student="ada"):
+    from course_lib.grading.gradebook import scores
+
+    return next(row for row in scores(folders.gradebook, NAME) if row.student == student)

@@ -16,33 +16,15 @@ import pytest
 
 from course_lib.data.place import CannotStart
 from course_lib.grading import batch, bubblewrap, pools
-from course_lib.grading.batch import Batch, grade
-from course_lib.grading.folders import (
-    Folders,
-    assignments_folder,
-    grading_lock,
-    instructor_key,
-    read_config,
-    write_whole,
-)
+from course_lib.grading.batch import grade
+from course_lib.grading.folders import Folders, assignments_folder, grading_lock, instructor_key, write_whole
 from course_lib.grading.gradebook import Gradebook, scores
 from course_lib.grading.intake import Submission
 from course_lib.grading.pools import judge_all
 from course_lib.grading.sandbox import SandboxError, Zygote
-from course_lib.grading.spec import read_assignment
-from tests.grading.courses import NAME, NOTEBOOK, make_course, submit
+from tests.grading.courses import GOOD, HALF_WRONG, NAME, NOTEBOOK, submit
 
 pytestmark = pytest.mark.needs("sandbox")
-
-ADD = "def add(a, b):\n    return a + b"
-DOUBLE = "def double(x):\n    return 2 * x"
-GOOD = {"add": ADD, "double": DOUBLE, "why": "So."}
-HALF_WRONG = GOOD | {"double": "def double(x):\n    return x"}
-
-
-@pytest.fixture
-def folders(tmp_path):
-    return make_course(tmp_path / "course")
 
 
 @pytest.fixture
@@ -75,6 +57,11 @@ class Here(Executor):
         return future
 
 
+def submit_many(folders, number):
+    for student in range(number):
+        submit(folders, f"s{student:02}", **GOOD)
+
+
 def command(folders, *options):
     start = [sys.executable, "-c", "from course_lib.cli import main; main()", "grade", NAME]
     return [*start, *options, "--folder", str(folders.root)]
@@ -100,6 +87,17 @@ def whole(folders):
 
 def graded_files(folders):
     return list(folders.root.glob("autograded/*/*/*.ipynb"))
+
+
+def other_judge(change):
+    """A judge that asks `change` first, which may raise or spoil something, and then judges as ever."""
+    real = pools.judge
+
+    def judge(submission, files, **more):
+        change(submission.student)
+        return real(submission, files, **more)
+
+    return judge
 
 
 # what is graded, and what is left as it is ------------------------------------------------------------------
@@ -153,14 +151,8 @@ def test_what_was_read_is_what_is_judged_and_hashed(folders, here, monkeypatch):
     """A student replaces the submission while it is judged: the next run grades the new one."""
     submit(folders, "ada", **HALF_WRONG)
     first = (folders.submitted("ada", NAME) / f"{NOTEBOOK}.ipynb").read_bytes()
-    real = pools.judge
-
-    def replace_and_judge(submission, files, **more):
-        submit(folders, "ada", **GOOD)
-        return real(submission, files, **more)
-
     with monkeypatch.context() as patch:
-        patch.setattr(pools, "judge", replace_and_judge)
+        patch.setattr(pools, "judge", other_judge(lambda student: submit(folders, student, **GOOD)))
         grade(NAME, folder=folders.root)
     assert totals(folders) == {"ada": 3.0}
     assert rows(folders)["ada"].verdict["submission"] == hashlib.sha256(first).hexdigest()
@@ -188,14 +180,11 @@ def test_the_graded_notebook_holds_answers_points_and_words_and_nothing_else_of_
 
 
 def test_a_judge_that_fails_on_one_submission_is_no_points_and_a_note(folders, here, monkeypatch, capsys):
-    real = pools.judge
-
-    def judge(submission, files, **more):
-        if submission.student == "bob":
+    def fail_on_bob(student):
+        if student == "bob":
             raise RuntimeError("a secret")
-        return real(submission, files, **more)
 
-    monkeypatch.setattr(pools, "judge", judge)
+    monkeypatch.setattr(pools, "judge", other_judge(fail_on_bob))
     for student in ("ada", "bob"):
         submit(folders, student, **GOOD)
     assert grade(NAME, folder=folders.root) == 0
@@ -218,11 +207,10 @@ def test_folders_that_are_links_are_no_submissions(folders, here):
 def test_what_is_missing_is_said_with_what_to_do(folders, here, monkeypatch):
     def refused(said, **options):
         with pytest.raises(CannotStart, match=said):
-            grade(options.pop("name", NAME), folder=folders.root, **options)
+            grade(NAME, folder=folders.root, **options)
 
     refused("course assign collect 07")
     submit(folders, "ada", **GOOD)
-    refused(r"no assignment '99'.*there is: 07", name="99")
     refused("'eve' has not submitted assignment 07", student="eve")
     with grading_lock(folders):
         refused("Another grader is at work")
@@ -241,23 +229,21 @@ def test_what_is_missing_is_said_with_what_to_do(folders, here, monkeypatch):
 def test_a_sandbox_that_is_lost_for_good_stops_the_run_and_keeps_what_is_done(folders, here, monkeypatch):
     for student in ("ada", "bob", "cy"):
         submit(folders, student, **GOOD)
-    real, asked = pools.judge, []
+    asked = []
 
-    def judge(submission, files, **more):
-        asked.append(submission.student)
+    def lose_it(student):
+        asked.append(student)
         if len(asked) > 1:
             raise SandboxError("user namespaces are gone")
-        return real(submission, files, **more)
 
-    monkeypatch.setattr(pools, "judge", judge)
+    monkeypatch.setattr(pools, "judge", other_judge(lose_it))
     with pytest.raises(CannotStart, match=r"user namespaces are gone\. What was graded so far is kept"):
         grade(NAME, folder=folders.root)
     assert totals(folders) == {"ada": 5.0} and asked == ["ada", "bob", "bob", "cy", "cy"][: len(asked)]
 
 
 def test_ctrl_c_ends_cleanly_and_the_next_start_goes_on(folders, here, monkeypatch, capsys):
-    for number in range(4):
-        submit(folders, f"s{number}", **GOOD)
+    submit_many(folders, 4)
     real, recorded = Gradebook.record, []
 
     def record(self, verdict, *arguments, **more):
@@ -309,8 +295,7 @@ def inside(running, word):
 
 
 def test_killed_with_kill_9_it_takes_its_workers_along_loses_nothing_and_resumes(folders):
-    for number in range(24):
-        submit(folders, f"s{number:02}", **GOOD)
+    submit_many(folders, 24)
     for done in (1, 9):
         with run_until(folders, done, "--workers", "1") as running:
             workers = psutil.Process(running.pid).children(recursive=True)
@@ -323,8 +308,7 @@ def test_killed_with_kill_9_it_takes_its_workers_along_loses_nothing_and_resumes
 
 
 def test_a_sandbox_lost_midway_costs_nobody_a_point_and_ctrl_c_says_what_is_done(folders):
-    for number in range(40):
-        submit(folders, f"s{number:02}", **GOOD)
+    submit_many(folders, 40)
     with run_until(folders, 2, "--workers", "2") as running:
         inside(running, "boxed.zygote")[0].kill()
         while len(graded_files(folders)) < 10 and running.poll() is None:
@@ -336,8 +320,7 @@ def test_a_sandbox_lost_midway_costs_nobody_a_point_and_ctrl_c_says_what_is_done
 
 
 def test_a_worker_lost_midway_ends_the_command_and_the_next_start_goes_on(folders):
-    for number in range(12):
-        submit(folders, f"s{number:02}", **GOOD)
+    submit_many(folders, 12)
     with run_until(folders, 2, "--workers", "2") as running:
         inside(running, "forkserver")[-1].kill()
         said, _ = running.communicate(timeout=60)
@@ -380,19 +363,3 @@ def test_the_course_directory_comes_from_option_environment_or_course(tmp_path, 
     assert assignments_folder().root.name == "assignments"
     with pytest.raises(CannotStart, match="--folder"):
         assignments_folder(tmp_path / "missing")
-
-
-def test_what_a_submission_asks_of_the_gradebook_does_not_grow(folders, here):
-    files, counts = read_assignment(folders.root, NAME), []
-    for number in range(12):
-        submit(folders, f"s{number:02}", **GOOD)
-    with Gradebook(folders.gradebook, assignment=NAME, notebook=NOTEBOOK, config=read_config(folders.root)) as book:
-        grader = Batch(folders=folders, files=files, book=book)
-        connection = book._db.connection().connection.dbapi_connection
-        for student in folders.students(NAME):
-            asked = []
-            connection.set_trace_callback(asked.append)
-            grader.grade_here(student)
-            counts.append(len(asked))
-        connection.set_trace_callback(None)
-    assert counts[1] == counts[-1] > 10

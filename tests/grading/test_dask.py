@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 
 from course_lib.grading.gradebook import scores
-from tests.grading.courses import NAME, make_course, submit
+from tests.grading.courses import GOOD, NAME, submit
 
 pytestmark = pytest.mark.needs("sandbox")
 PAGE = Path(__file__).parents[2] / "docs" / "scale.md"
 ADDRESS = "tcp://10.0.0.1:8786"
-GOOD = {"add": "def add(a, b):\n    return a + b", "double": "def double(x):\n    return 2 * x", "why": "So."}
 
 
 def recipe():
@@ -22,10 +21,9 @@ def recipe():
     return found
 
 
-def test_the_recipe_grades_on_the_workers_of_a_dask_cluster(tmp_path, monkeypatch):
+def test_the_recipe_grades_on_the_workers_of_a_dask_cluster(folders, monkeypatch):
     from distributed import LocalCluster
 
-    folders = make_course(tmp_path / "course")
     for student, double in (("ada", GOOD["double"]), ("bob", "def double(x):\n    return x"), ("cy", "def double(:")):
         submit(folders, student, **GOOD | {"double": double})
     monkeypatch.setenv("COURSE_ASSIGNMENTS", str(folders.root))

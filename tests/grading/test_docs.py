@@ -1,10 +1,12 @@
 """The pages for instructors: files and examples that they name exist and work; commands: test_documented_commands."""
 
 import re
+import sys
 from datetime import datetime
 from pathlib import Path
 
 import pytest
+from traitlets.config import Config
 
 from course_lib.grading.folders import Folders
 from course_lib.grading.gradebook import Gradebook, scores
@@ -33,16 +35,14 @@ def example(language, holds):
     return block
 
 
+FILE = re.compile(r"(?!/)[\w./-]+(?:/|\.(?:py|ipynb|md|db|key|csv|html|css))")
+
+
 def files():
-    for page in PAGES:
-        for piece in pieces(page):
-            if re.fullmatch(r"[\w./-]+(?:/|\.(?:py|ipynb|md|db|key|csv|html|css))", piece) and not piece.startswith(
-                "/"
-            ):
-                yield page.name, piece
+    return {(page.name, piece) for page in PAGES for piece in pieces(page) if FILE.fullmatch(piece)}
 
 
-@pytest.mark.parametrize(("page", "name"), sorted(set(files())))
+@pytest.mark.parametrize(("page", "name"), sorted(files()))
 def test_each_file_exists_or_is_made_at_work(page, name):
     if name.startswith(EXAMPLES):
         return
@@ -51,9 +51,8 @@ def test_each_file_exists_or_is_made_at_work(page, name):
         at_work = Folders(root=Path("."))
         places = [at_work.release("05"), at_work.feedback("STUDENT", "05"), at_work.exports, at_work.gradebook]
         places += [at_work.key, at_work.root / "submitted", at_work.root / "autograded"]
-        assert any(
-            Path(name) == place or place in Path(name).parents or Path(name) in place.parents for place in places
-        )
+        named = Path(name)
+        assert any(named == place or place in named.parents or named in place.parents for place in places)
     else:
         assert (ROOT / name).exists() or (ROOT / "notebooks" / "assignments" / name).exists()
 
@@ -61,9 +60,8 @@ def test_each_file_exists_or_is_made_at_work(page, name):
 def test_links_between_the_pages_lead_somewhere():
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
-        anchors = {
-            re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in re.findall("^#+ (.+)$", text, re.M)
-        }
+        titles = [re.sub(r"[^\w -]", "", title) for title in re.findall("^#+ (.+)$", text, re.M)]
+        anchors = {title.lower().replace(" ", "-") for title in titles}
         for target in re.findall(r"\]\(([^)]+)\)", text):
             assert target[1:] in anchors if target.startswith("#") else (page.parent / target).exists()
 
@@ -97,15 +95,13 @@ def test_the_example_of_a_table_is_proved(own_assignment, capsys):
     assert "10 judgements, 8 answers that are wrong or in another style" in capsys.readouterr().out
 
 
-def test_the_example_of_lateness_takes_a_point_for_each_hour_begun(tmp_path):
-    folders = courses.make_course(tmp_path / "course")
+def test_the_example_of_lateness_takes_a_point_for_each_hour_begun(folders):
+    """Its plugin lies in the course directory, which is no place for other imports."""
     (folders.root / "late.py").write_text(example("python", "OnePointAnHour"))
     (line,) = [piece for piece in pieces(PAGES[0]) if piece.startswith("c.AssignLatePenalties")]
-    from traitlets.config import Config
-
-    config = Config()
+    config, before = Config(), list(sys.path)
     exec(line, {"c": config})
     with Gradebook(folders.gradebook, assignment=courses.NAME, notebook=courses.NOTEBOOK, config=config) as book:
         book.record(courses.verdict("ada"), {}, submitted=datetime(2026, 3, 1, 13, 30))
         book.record(courses.verdict("bob"), {}, submitted=datetime(2026, 3, 4))
-    assert [row.penalty for row in scores(folders.gradebook, courses.NAME)] == [2.0, 5.0]
+    assert [row.penalty for row in scores(folders.gradebook, courses.NAME)] == [2.0, 5.0] and sys.path == before

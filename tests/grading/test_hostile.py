@@ -45,11 +45,10 @@ def descendants():
 def is_helper(process):
     """Python keeps two processes for the next pool."""
     try:
-        return bool(
-            {"multiprocessing.forkserver", "multiprocessing.resource_tracker"} & set(process.cmdline()[-1].split())
-        )
+        words = process.cmdline()[-1].split()
     except (psutil.Error, IndexError):
         return True
+    return bool({"multiprocessing.forkserver", "multiprocessing.resource_tracker"} & set(words))
 
 
 def hashes(folders):
@@ -86,17 +85,13 @@ def graded(tmp_path_factory):
 def spoil(path, how):
     content = path.read_bytes()
     path.unlink()
-    if how == "cut off":
-        path.write_bytes(content[:200])
-    elif how == "500 megabytes":
-        with open(path, "wb") as file:
-            file.truncate(500 << 20)
-    elif how == "a link":
-        path.symlink_to(path.parents[2] / "alice" / tiny.NAME / path.name)
-    elif how == "a pipe":
-        os.mkfifo(path)
-    else:
-        path.mkdir()
+    {
+        "cut off": lambda: path.write_bytes(content[:200]),
+        "500 megabytes": lambda: (path.touch(), os.truncate(path, 500 << 20)),
+        "a link": lambda: path.symlink_to(path.parents[2] / "alice" / tiny.NAME / path.name),
+        "a pipe": lambda: os.mkfifo(path),
+        "a folder": path.mkdir,
+    }[how]()
 
 
 def points(graded, student):
@@ -149,15 +144,15 @@ def test_no_screen_and_no_page_is_steered(graded, capsys):
         assert "<script" not in page and "<b onmouseover" not in page and 'href="javascript' not in page
 
 
-def test_an_error_is_told_in_pythons_own_words_with_the_line(graded):
-    found = graded["rows"]["ends Python when asked"].verdict["tasks"]["attention"]["checks"][0]["findings"][0]
+def first_finding(graded, student, task):
+    return graded["rows"][student].verdict["tasks"][task]["checks"][0]["findings"][0]
+
+
+def test_an_error_is_told_in_pythons_own_words_and_a_forbidden_function_by_its_name_with_their_lines(graded):
+    found = first_finding(graded, "ends Python when asked", "attention")
     assert "SystemExit" in found["message"] and "line 2, `sys.exit()`" in found["message"]
     assert "Leave out `exit()`" in found["hint"]
-    odd = json.dumps(graded["rows"]["has an odd name for its error"].verdict)
-    assert "E" * 41 not in odd
-
-
-def test_a_forbidden_function_is_named_with_its_line(graded):
-    found = graded["rows"]["calls torch's own softmax"].verdict["tasks"]["softmax"]["checks"][0]["findings"][0]
+    assert "E" * 41 not in json.dumps(graded["rows"]["has an odd name for its error"].verdict)
+    found = first_finding(graded, "calls torch's own softmax", "softmax")
     assert found["misconception"] == "a ready-made function"
     assert "Line 2, `return torch.softmax(x, -1)`, uses `softmax`" in found["message"]

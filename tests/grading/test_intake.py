@@ -1,4 +1,7 @@
+"""What is taken from a file that a student handed in, whatever it is."""
+
 import codecs
+import itertools
 import json
 import os
 import time
@@ -7,32 +10,42 @@ import pytest
 
 from course_lib.grading.intake import ANSWER_BYTES, FILE_BYTES, take_from, take_in
 from course_lib.grading.spec import read_assignment
-from tests.grading.courses import answer, answer_cells, cell, hand_in, notebook, small_course
+from tests.grading.courses import GOOD as ALL
+from tests.grading.courses import NAME, NOTEBOOK, answer, cell, notebook, setup, small_course, solution
 
-NO_NOTEBOOK, UNREAD = "The file is no notebook", "small.ipynb cannot be read"
-GOOD = {"double": "def double(x):\n    return 2 * x", "halve": "def halve(x):\n    return x / factor"}
+FILE = f"{NOTEBOOK}.ipynb"
+GOOD = {name: ALL[name] for name in ("add", "double")}
+
+
+def answer_cells(why="So.", **changes):
+    """What a student hands in; an answer that is None is left out."""
+    answers = {name: text for name, text in (GOOD | changes).items() if text is not None}
+    return [setup("setup", "import torch"), *(solution(*one) for one in answers.items()), answer("why", why, 4)]
+
+
+def hand_in(folder, content, student="ada"):
+    """Puts a notebook, or what stands in its place, into the student's folder."""
+    path = folder / "submitted" / student / NAME / FILE
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content if isinstance(content, bytes) else notebook(content))
+    return path
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    return read_assignment(small_course(tmp_path_factory.mktemp("course")), "01")
+    return read_assignment(small_course(tmp_path_factory.mktemp("course")).root, NAME)
 
 
 @pytest.fixture
 def taken(tmp_path, files):
     """Takes in what a student handed in: bytes, or cells."""
-    return lambda content, **changes: take_in(hand_in(tmp_path, content, **changes), files)
+    return lambda content: take_in(hand_in(tmp_path, content), files)
 
 
-def test_the_text_of_the_known_cells_is_taken(taken):
-    submission = taken(answer_cells())
-    assert (submission.student, submission.assignment, submission.readable) == ("ada", "01", True)
+def test_the_text_of_the_known_cells_is_taken_and_joined_if_it_comes_in_lines(taken):
+    submission = taken(answer_cells(double=["def double(x):\n", "    return 2 * x"]))
+    assert (submission.student, submission.assignment, submission.readable) == ("ada", NAME, True)
     assert (submission.answers, submission.written, submission.notes) == (GOOD, {"why": "So."}, ())
-
-
-def test_a_text_in_lines_is_joined(taken):
-    cells = answer_cells(double=["def double(x):\n", "    return 2 * x"])
-    assert taken(cells).answers == GOOD
 
 
 def test_metadata_outputs_order_and_other_cells_do_not_matter(taken):
@@ -64,7 +77,7 @@ def test_metadata_outputs_order_and_other_cells_do_not_matter(taken):
 )
 def test_a_cell_that_cannot_be_taken_costs_itself_only(taken, cells, note):
     submission = taken(cells)
-    assert submission.readable and submission.answers == {"halve": GOOD["halve"]}
+    assert submission.readable and submission.answers == {"add": GOOD["add"]}
     assert any(note in one for one in submission.notes)
 
 
@@ -76,45 +89,41 @@ def test_of_cells_with_one_name_all_code_cells_count_in_their_order(taken, kind)
     assert submission.answers["double"] == "x = 1\ndef double(y):\n    return y" and submission.notes == ()
 
 
-@pytest.mark.parametrize("turn", [1, -1])
-def test_of_cells_with_one_name_the_first_text_cell_holds_the_written_answer(taken, turn):
-    pair = [cell("why", source="1 + 1"), cell("why", source="Since.", kind="markdown")]
-    submission = taken([*answer_cells()[:-1], *pair[::turn]])
-    assert submission.written == {"why": "Since."} and submission.notes == ()
+CODE, TEXT = cell("why", source="# Since."), cell("why", source="Since.", kind="markdown")
 
 
-PLOT = "iVBORw0KGgo="
+@pytest.mark.parametrize(("cells", "text"), [((CODE, TEXT), "Since."), ((TEXT, CODE), "Since."), ((CODE,), "# Since.")])
+def test_the_first_text_cell_holds_the_written_answer_and_a_code_cell_where_there_is_none(taken, cells, text):
+    submission = taken([*answer_cells()[:-1], *cells])
+    assert (submission.written, submission.notes) == ({"why": text}, ())
+
+
+PASTED, PLOT = "See ![plot](attachment:plot.png)", "iVBORw0KGgo="
+TAKEN = f"See ![plot](data:image/png;base64,{PLOT})"
 
 
 @pytest.mark.parametrize(
     ("attachments", "text"),
     [
-        ({"plot.png": {"image/png": PLOT}}, f"See ![plot](data:image/png;base64,{PLOT})"),
-        ({"other.png": {"image/png": PLOT}}, "See ![plot](attachment:plot.png)"),
-        ({"plot.png": {"text/html": PLOT}}, "See ![plot](attachment:plot.png)"),
-        ({"plot.png": {"image/png": "<script>"}}, "See ![plot](attachment:plot.png)"),
-        ({"plot.png": {"image/png": [PLOT]}}, "See ![plot](attachment:plot.png)"),
-        ({"plot.png": PLOT}, "See ![plot](attachment:plot.png)"),
-        ([PLOT], "See ![plot](attachment:plot.png)"),
-        (None, "See ![plot](attachment:plot.png)"),
+        ({"plot.png": {"image/png": PLOT}}, TAKEN),
+        ({"other.png": {"image/png": PLOT}}, PASTED),
+        *(
+            ({"plot.png": odd}, PASTED)
+            for odd in ({"text/html": PLOT}, {"image/png": "<script>"}, {"image/png": [PLOT]})
+        ),
+        *(({"plot.png": PLOT}, PASTED), ([PLOT], PASTED), (None, PASTED)),
     ],
 )
 def test_a_picture_pasted_into_a_written_answer_is_taken_with_it(taken, attachments, text):
-    pasted = cell("why", source="See ![plot](attachment:plot.png)", kind="markdown") | {"attachments": attachments}
+    pasted = cell("why", source=PASTED, kind="markdown") | {"attachments": attachments}
     submission = taken([*answer_cells()[:-1], pasted])
     assert (submission.written, submission.notes) == ({"why": text}, ())
 
 
 def test_a_written_answer_with_too_large_a_picture_is_told_so(taken):
     huge = {"plot.png": {"image/png": "A" * 1_000_000}}
-    pasted = cell("why", source="![](attachment:plot.png)", kind="markdown") | {"attachments": huge}
-    (note,) = taken([*answer_cells()[:-1], pasted]).notes
+    (note,) = taken([*answer_cells()[:-1], cell("why", source=PASTED, kind="markdown") | {"attachments": huge}]).notes
     assert "make its pictures smaller" in note
-
-
-def test_a_written_answer_in_a_code_cell_alone_is_taken(taken):
-    submission = taken([*answer_cells()[:-1], cell("why", source="# Since.")])
-    assert (submission.written, submission.notes) == ({"why": "# Since."}, ())
 
 
 @pytest.mark.parametrize(
@@ -132,33 +141,27 @@ def test_a_notebook_without_any_cell_for_an_answer_is_not_taken_for_one_without_
     submission = taken(cells)
     assert not submission.readable and submission.answers == {} and len(submission.notes) == 1
     (note,) = submission.notes
-    assert "none of the cells for code of assignment 01" in note and "<b>" not in note
-    assert "Submit the notebook small.ipynb that you fetched for assignment 01" in note and len(note) < 400
+    assert "none of the cells for code of assignment 07" in note and "<b>" not in note
+    assert "Submit the notebook sums.ipynb that you fetched for assignment 07" in note and len(note) < 400
 
 
-def test_halves_of_surrogate_pairs_can_be_stored(taken):
-    submission = taken(notebook(answer_cells(double="x = '\ud800'")))
-    assert submission.answers["double"] == "x = '?'"
+ENCODINGS = {
+    "utf-8-sig": lambda text: codecs.BOM_UTF8 + text.encode(),
+    **{name: lambda text, name=name: text.encode(name) for name in ("utf-16", "utf-16-le", "utf-32")},
+}
 
 
-@pytest.mark.parametrize(
-    "encoded",
-    [
-        lambda text: codecs.BOM_UTF8 + text.encode(),
-        lambda text: text.encode("utf-16"),
-        lambda text: text.encode("utf-16-le"),
-        lambda text: text.encode("utf-32"),
-    ],
-)
-def test_every_encoding_of_json_is_understood(taken, encoded):
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_every_encoding_of_json_is_understood(taken, name):
     answer = GOOD["double"] + "  # é"
     text = json.dumps(json.loads(notebook(answer_cells(double=answer))), ensure_ascii=False)
-    assert taken(encoded(text)).answers == GOOD | {"double": answer}
+    assert taken(ENCODINGS[name](text)).answers == GOOD | {"double": answer}
 
 
-def test_bytes_of_another_encoding_cost_their_letters_only(taken):
+def test_bytes_of_another_encoding_and_halves_of_surrogate_pairs_cost_their_letters_only(taken):
     text = json.dumps(json.loads(notebook(answer_cells(double="x = 1  # é"))), ensure_ascii=False)
     assert taken(text.encode("latin-1")).answers == GOOD | {"double": "x = 1  # \ufffd"}
+    assert taken(notebook(answer_cells(double="x = '\ud800'"))).answers["double"] == "x = '?'"
 
 
 def test_odd_numbers_do_not_matter(taken):
@@ -167,24 +170,21 @@ def test_odd_numbers_do_not_matter(taken):
         assert taken(text.replace('"nbformat": 4', f'"nbformat": {number}').encode()).answers == GOOD
 
 
+NO_NOTEBOOK = [
+    *(b"", b"\0" * 1000, os.urandom(1000), notebook(answer_cells())[:-20], b"[" * 100_000, b"7", b"[]", b"{}"),
+    *(b'{"cells":' * 50_000 + b"1" + b"}" * 50_000, b'{"cells": {"a": 1}}', b'{"cells": "abc"}'),
+    b'{"nbformat": 3, "worksheets": [{"cells": []}]}',
+]
+
+
 @pytest.mark.parametrize(
     ("content", "note"),
     [
-        (b"", NO_NOTEBOOK),
-        (b"\0" * 1000, NO_NOTEBOOK),
-        (os.urandom(1000), NO_NOTEBOOK),
-        (notebook(answer_cells())[:-20], NO_NOTEBOOK),
-        (b"[" * 100_000, NO_NOTEBOOK),
-        (b'{"cells":' * 50_000 + b"1" + b"}" * 50_000, NO_NOTEBOOK),
+        *((content, "The file is no notebook") for content in NO_NOTEBOOK),
         (b"[" + b"[]," * 1_000_001 + b"[]]", "millions of nested values"),
-        (b"7", NO_NOTEBOOK),
-        (b"[]", NO_NOTEBOOK),
-        (b"{}", NO_NOTEBOOK),
-        (b'{"cells": {"a": 1}}', NO_NOTEBOOK),
-        (b'{"cells": "abc"}', NO_NOTEBOOK),
-        (b'{"nbformat": 3, "worksheets": [{"cells": []}]}', NO_NOTEBOOK),
         (b"x" * (FILE_BYTES + 1), "larger than 20 MB. Clear its outputs"),
     ],
+    ids=itertools.count(),
 )
 def test_what_is_no_notebook_is_said_in_words(taken, content, note):
     submission = taken(content)
@@ -197,45 +197,37 @@ def test_two_different_files_have_different_hashes(taken):
     assert taken(answer_cells()).sha256 == taken(answer_cells()).sha256 != taken(answer_cells(why="No.")).sha256
 
 
-def replaced(path, make):
-    path.unlink()
-    make(path)
-    return path
-
-
-def sparse(path):
-    with path.open("wb") as file:
-        file.truncate(500_000_000)
+IN_ITS_PLACE = {
+    "a link": lambda path: path.symlink_to("/etc/passwd"),
+    "a link to what never ends": lambda path: path.symlink_to("/dev/zero"),
+    "a link to itself": lambda path: path.symlink_to(path),
+    "a pipe": os.mkfifo,
+    "a folder": lambda path: path.mkdir(),
+    "nothing": lambda path: path.parent.rmdir(),
+    "500 megabytes": lambda path: (path.touch(), os.truncate(path, 500_000_000)),
+}
 
 
 @pytest.mark.needs("linux")
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda path: path.symlink_to("/etc/passwd"),
-        lambda path: path.symlink_to("/dev/zero"),
-        lambda path: path.symlink_to(path),
-        os.mkfifo,
-        lambda path: path.mkdir(),
-        lambda path: path.parent.rmdir(),
-        sparse,
-    ],
-)
-def test_what_stands_in_the_place_of_a_file_is_not_followed(tmp_path, files, make):
+@pytest.mark.parametrize("what", IN_ITS_PLACE)
+def test_what_stands_in_the_place_of_a_file_is_not_followed(tmp_path, files, what):
+    path = hand_in(tmp_path, b"{}")
+    path.unlink()
+    IN_ITS_PLACE[what](path)
     start = time.monotonic()
-    submission = take_in(replaced(hand_in(tmp_path, b"{}"), make), files)
+    submission = take_in(path, files)
     assert time.monotonic() - start < 1
-    assert not submission.readable and UNREAD in submission.notes[0]
+    assert not submission.readable and "sums.ipynb cannot be read" in submission.notes[0]
 
 
 @pytest.mark.needs("linux")
 @pytest.mark.parametrize("level", [1, 2])
 def test_a_linked_folder_is_not_entered(tmp_path, files, level):
     hand_in(tmp_path, answer_cells(), student="ada")
-    copy = tmp_path / "submitted" / "eve" / "01" / "small.ipynb"
+    copy = tmp_path / "submitted" / "eve" / NAME / FILE
     link = copy.parents[level - 1]
     link.parent.mkdir(parents=True, exist_ok=True)
-    link.symlink_to(tmp_path / "submitted" / "ada" / ("01" if level == 1 else ""), target_is_directory=True)
+    link.symlink_to(tmp_path / "submitted" / "ada" / (NAME if level == 1 else ""), target_is_directory=True)
     assert copy.is_file()
     submission = take_in(copy, files)
     assert (submission.student, submission.readable, submission.answers) == ("eve", False, {})

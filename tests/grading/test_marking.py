@@ -1,19 +1,18 @@
 """The marking page without names, dealt to tutors, and its marks back in the gradebook: all of them, or none."""
 
-import hashlib
 import json
 import re
-from datetime import datetime
 
 import pytest
 
 from course_lib.data.place import CannotStart
 from course_lib.grading import marking as module
-from course_lib.grading.gradebook import Gradebook, answer_hash, scores
+from course_lib.grading.folders import instructor_key
+from course_lib.grading.gradebook import answer_hash
 from course_lib.grading.marking import FORMAT, marking, marks
 from course_lib.grading.pseudonyms import pseudonyms
-from course_lib.grading.spec import read_assignment
-from tests.grading.courses import NAME, NOTEBOOK, make_course, submit, verdict
+from tests.grading import courses
+from tests.grading.courses import NAME, NOTEBOOK, nbgraders_book, row, submit
 
 STUDENTS = {"ada": "Because **I** say so.", "bob": "It is $a + b$.", "eve": "<script>steal()</script>So.", "gus": ""}
 
@@ -24,20 +23,14 @@ def no_mathjax(monkeypatch):
 
 
 @pytest.fixture
-def folders(tmp_path):
-    folders = make_course(tmp_path / "course")
+def folders(folders):
     for student, text in STUDENTS.items():
         record(folders, student, text)
     return folders
 
 
 def record(folders, student, text):
-    submit(folders, student, **({"why": text} if text else {}))
-    handed = folders.submitted(student, NAME) / f"{NOTEBOOK}.ipynb"
-    sha256 = hashlib.sha256(handed.read_bytes()).hexdigest()
-    found = verdict(student, submission=sha256, spec=read_assignment(folders.root, NAME).hash)
-    with Gradebook(folders.gradebook, assignment=NAME, notebook=NOTEBOOK) as book:
-        book.record(found, {"why": text}, submitted=datetime(2026, 3, 1, 11))
+    courses.record(folders, student, {"why": text} if text else {})
 
 
 def pages(folders, **options):
@@ -50,8 +43,7 @@ def order(page):
 
 
 def names_of(folders):
-    key = bytes.fromhex(folders.key.read_text())
-    return pseudonyms(key, f"marking {NAME}", STUDENTS)
+    return pseudonyms(instructor_key(folders), f"marking {NAME}", STUDENTS)
 
 
 def a_file(tmp_path, folders, *, assignment=NAME, **changes):
@@ -63,22 +55,14 @@ def a_file(tmp_path, folders, *, assignment=NAME, **changes):
     return path
 
 
-def row(folders, student="ada"):
-    return next(row for row in scores(folders.gradebook, NAME) if row.student == student)
-
-
 # the page ----------------------------------------------------------------------------------------------------
 
 
-def test_the_page_has_each_answer_once_and_nobodys_name(folders):
+def test_the_page_has_each_answer_once_and_nobodys_name_and_runs_no_script_but_its_own(folders):
     (page,) = pages(folders).values()
     assert sorted(order(page)) == sorted(name for student, name in names_of(folders).items() if student != "gus")
     assert not re.search(r"\b(ada|bob|eve|gus)\b", page)
     assert "Because <strong>I</strong> say so." in page and "steal()" in page and "<script>steal" not in page
-
-
-def test_the_policy_runs_no_script_but_the_pages_own(folders):
-    (page,) = pages(folders).values()
     (policy,) = re.findall(r'Content-Security-Policy" content="([^"]+)"', page)
     assert "default-src &#39;none&#39;" in policy and "unsafe-inline" not in policy.split("script-src")[1].split(";")[0]
 
@@ -107,24 +91,16 @@ def test_a_submission_that_is_not_graded_as_it_is_now_is_left_out_and_told(folde
 
 
 def test_marks_become_points_and_comments_by_hand(tmp_path, folders, capsys):
-    pages(folders)
     assert row(folders).unread == ("why",)
     assert marks(a_file(tmp_path, folders), folder=folders.root) == 0
     ada = row(folders)
     assert (ada.points["why"], ada.remarks, ada.unread, ada.by_hand) == (2.5, {"why": "Say more."}, (), ("why",))
     assert row(folders, "bob").unread == ("why",)
-    assert "1 answer of assignment 07 marked.\nOf 2 students an answer is still unmarked." in capsys.readouterr().out
-
-
-def test_formgrader_finds_what_it_would_have_stored_itself(tmp_path, folders):
-    from nbgrader.api import Gradebook as NbgraderBook
-
-    pages(folders)
-    marks(a_file(tmp_path, folders), folder=folders.root)
-    with NbgraderBook(f"sqlite:///{folders.gradebook}") as book:
+    with nbgraders_book(folders) as book:  # as formgrader would have stored it
         grade = book.find_grade("why", NOTEBOOK, NAME, "ada")
         comment = book.find_comment("why", NOTEBOOK, NAME, "ada")
         assert (grade.manual_score, grade.needs_manual_grade, comment.manual_comment) == (2.5, False, "Say more.")
+    assert "1 answer of assignment 07 marked.\nOf 2 students an answer is still unmarked." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -142,12 +118,10 @@ def test_formgrader_finds_what_it_would_have_stored_itself(tmp_path, folders):
     ],
 )
 def test_a_file_that_does_not_fit_is_refused_by_one_sentence_and_nothing_is_changed(tmp_path, folders, changes, says):
-    pages(folders)
     good = json.loads(a_file(tmp_path, folders).read_text())["marks"]
     path = a_file(tmp_path, folders, **changes)
     found = json.loads(path.read_text())
-    found["marks"] = [*good, *found["marks"]]
-    path.write_text(json.dumps(found))
+    path.write_text(json.dumps(found | {"marks": [*good, *found["marks"]]}))
     with pytest.raises(CannotStart, match=says):
         marks(path, folder=folders.root)
     assert row(folders).unread == ("why",) and row(folders).remarks == {}
@@ -162,7 +136,6 @@ def test_what_is_no_file_of_marks_is_refused(tmp_path, folders, text):
 
 
 def test_an_answer_that_changed_since_is_left_and_named(tmp_path, folders, capsys):
-    pages(folders)
     path = a_file(tmp_path, folders)
     record(folders, "ada", "Another answer.")
     assert marks(path, folder=folders.root) == 0

@@ -5,7 +5,6 @@ import shutil
 
 import nbformat
 import pytest
-from nbgrader import api
 from nbgrader.apps import NbGraderAPI
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import Execute
@@ -15,31 +14,18 @@ from course_lib.data.place import course_folder
 from course_lib.grading import batch, nbgrader_plugin, pools
 from course_lib.grading.batch import grade
 from course_lib.grading.folders import grading_lock, read_config
-from course_lib.grading.gradebook import scores
 from course_lib.grading.nbgrader_plugin import StartFromRelease
 from course_lib.grading.sandbox import SandboxError, Zygote
-from tests.grading.courses import NAME, NOTEBOOK, make_course, submit
+from tests.grading.courses import GOOD, HALF_WRONG, NAME, NOTEBOOK, by_hand, row, submit
 
 pytestmark = pytest.mark.needs("sandbox")
 
-GOOD = {"add": "def add(a, b):\n    return a + b", "double": "def double(x):\n    return 2 * x", "why": "So."}
-WRONG = GOOD | {"double": "def double(x):\n    return x"}
-
 
 @pytest.fixture(autouse=True)
-def one_zygote(zygote, monkeypatch):
+def one_zygote_and_no_kernel(zygote, monkeypatch):
     """The plugin keeps its zygote for the process; these tests leave none behind."""
     monkeypatch.setattr(pools, "_zygote", lambda trusted, hidden: Zygote(trusted=True) if trusted else zygote)
-
-
-@pytest.fixture(autouse=True)
-def no_kernel(monkeypatch):
     monkeypatch.setattr(Execute, "preprocess", lambda *_, **__: pytest.fail("a kernel was to be started"))
-
-
-@pytest.fixture
-def folders(tmp_path):
-    return make_course(tmp_path / "course")
 
 
 def nbgrader(folders, **settings):
@@ -51,14 +37,6 @@ def nbgrader(folders, **settings):
     return NbGraderAPI(CourseDirectory(config=config), config=config)
 
 
-def row(folders, student="ada"):
-    return next(row for row in scores(folders.gradebook, NAME) if row.student == student)
-
-
-def verdict_of(folders, student="ada"):
-    return row(folders, student).verdict
-
-
 def graded(folders, student="ada"):
     return folders.autograded(student, NAME) / f"{NOTEBOOK}.ipynb"
 
@@ -67,8 +45,8 @@ def outcome(folders, student="ada", **settings):
     return nbgrader(folders, **settings).autograde(NAME, student)
 
 
-def test_autograde_judges_in_the_sandbox_and_records_as_course_grade_does(folders):
-    submit(folders, "ada", **WRONG)
+def test_autograde_judges_in_the_sandbox_and_records_as_course_grade_does(folders, capsys):
+    submit(folders, "ada", **HALF_WRONG)
     said = outcome(folders)
     assert said["success"], said
     found = row(folders)
@@ -77,29 +55,20 @@ def test_autograde_judges_in_the_sandbox_and_records_as_course_grade_does(folder
     cells = nbformat.read(graded(folders), as_version=4).cells
     assert "return x" in cells[3].source and "[failed] Each number is doubled" in cells[4].outputs[0].text
     assert cells[5].source == "So."
-    by_plugin, notebook = verdict_of(folders), json.loads(graded(folders).read_text())["cells"]
+    by_plugin, notebook = row(folders).verdict, json.loads(graded(folders).read_text())["cells"]
+    grade(NAME, folder=folders.root, workers=1)
+    assert "0 graded now, 1 graded before" in capsys.readouterr().out
     grade(NAME, folder=folders.root, again=True, workers=1)
-    assert verdict_of(folders) == by_plugin
+    assert row(folders).verdict == by_plugin
     again = json.loads(graded(folders).read_text())["cells"]
     assert [cell["source"] for cell in again] == ["".join(cell["source"]) for cell in notebook]
 
 
-def test_course_grade_takes_what_autograde_recorded_for_done(folders, capsys):
-    submit(folders, "ada", **GOOD)
-    assert outcome(folders)["success"]
-    grade(NAME, folder=folders.root, workers=1)
-    assert "0 graded now, 1 graded before" in capsys.readouterr().out
-
-
 def test_points_and_comments_by_hand_survive_the_button(folders):
-    submit(folders, "ada", **WRONG)
+    submit(folders, "ada", **HALF_WRONG)
     assert outcome(folders)["success"]
-    with api.Gradebook(f"sqlite:///{folders.gradebook}") as book:
-        book.find_grade("check-double", NOTEBOOK, NAME, "ada").manual_score = 1.5
-        book.find_comment("double", NOTEBOOK, NAME, "ada").manual_comment = "Nearly!"
-        why = book.find_grade("why", NOTEBOOK, NAME, "ada")
-        why.manual_score, why.needs_manual_grade = 4.0, False
-        book.db.commit()
+    by_hand(folders, check_double={"manual_score": 1.5}, double={"manual_comment": "Nearly!"})
+    by_hand(folders, why={"manual_score": 4.0, "needs_manual_grade": False})
     assert outcome(folders)["success"]
     found = row(folders)
     assert (found.points["check-double"], found.remarks["double"], found.total) == (1.5, "Nearly!", 8.5)
@@ -130,27 +99,22 @@ def test_feedback_and_formgraders_list_work_on_what_was_graded(folders):
     assert (submission["score"], submission["autograded"], submission["needs_manual_grade"]) == (5.0, True, True)
 
 
-def no_sandbox(monkeypatch):
-    def refuse(*_, **__):
-        raise SandboxError("there is no bubblewrap here")
-
-    monkeypatch.setattr(pools, "_zygote", refuse)
+def no_sandbox(*_, **__):
+    raise SandboxError("there is no bubblewrap here")
 
 
-def no_gradebook(monkeypatch):
-    monkeypatch.setattr(nbgrader_plugin.Gradebook, "record", lambda *_, **__: 1 / 0)
-
-
-def no_judge(monkeypatch):
-    monkeypatch.setattr(batch, "take_in", lambda *_, **__: 1 / 0)
-
-
-@pytest.mark.parametrize("broken", [no_sandbox, no_gradebook, no_judge])
-def test_whatever_goes_wrong_is_an_error_without_points(folders, monkeypatch, broken):
+@pytest.mark.parametrize(
+    ("place", "name", "broken"),
+    [
+        (pools, "_zygote", no_sandbox),
+        (nbgrader_plugin.Gradebook, "record", lambda *_, **__: 1 / 0),
+        (batch, "take_in", lambda *_, **__: 1 / 0),
+    ],
+)
+def test_whatever_goes_wrong_is_an_error_without_points(folders, monkeypatch, place, name, broken):
     submit(folders, "ada", **GOOD)
-    broken(monkeypatch)
-    said = outcome(folders)
-    assert not said["success"]
+    monkeypatch.setattr(place, name, broken)
+    assert not outcome(folders)["success"]
     assert row(folders).total == 0.0
     assert not graded(folders).exists()
 

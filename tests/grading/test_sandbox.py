@@ -73,21 +73,13 @@ WAYS = {
 }
 
 
-def refused(name):
-    return seccomp.REFUSED[name][seccomp.MACHINES[os.uname().machine][1]]
-
-
 @needs_sandbox
 @pytest.mark.parametrize("way", WAYS)
 def test_no_way_leads_out(zygote, way):
     column = seccomp.MACHINES[os.uname().machine][1]
-    facts = {name: refused(name) for name in ("add_key", "shmget", "bpf", "io_uring_setup")}
-    facts |= {
-        "clone": seccomp.CLONE[column],
-        "port": 9,
-        "course": str(Path(sandbox.__file__).parents[2]),
-        "hidden": str(HIDDEN),
-    }
+    facts = {name: seccomp.REFUSED[name][column] for name in ("add_key", "shmget", "bpf", "io_uring_setup")}
+    facts |= {"clone": seccomp.CLONE[column], "port": 9, "hidden": str(HIDDEN)}
+    facts["course"] = str(Path(sandbox.__file__).parents[2])
     with zygote.box() as box:
         error = box.load(SHUT.replace("{way}", WAYS[way].format(**facts)))
         try:
@@ -175,10 +167,8 @@ def test_a_copy_forgets_and_its_box_goes_on(box):
 
 @needs_sandbox
 def test_what_is_printed_goes_nowhere_however_much_it_is(box):
-    flood = (
-        "import sys\nfor stream in (sys.stdout, sys.stderr):\n    for _ in range(100): print('x' << 20, file=stream)"
-    )
-    assert box.load(flood.replace("'x' << 20", "'x' * (1 << 20)")) is None and box.ended is None
+    flood = "for _ in range(100): print('x' * (1 << 20), file=stream)"
+    assert box.load(f"import sys\nfor stream in (sys.stdout, sys.stderr):\n    {flood}") is None and box.ended is None
 
 
 @needs_sandbox
@@ -189,16 +179,14 @@ def test_forbidden_names_are_found_before_anything_runs(box):
         "%%time\nfrom torch import softmax as s",
         "def f(x, *, softmax=False): return x if softmax else -x",
     ]
-    found = box.uses(sources, [["softmax"]] * 4)
-    assert found == [
-        ["softmax", 2, "def f(x): return F.softmax(x)"],
-        None,
-        ["softmax", 2, "from torch import softmax as s"],
-        None,
-    ]
+    found = [["softmax", 2, "def f(x): return F.softmax(x)"], ["softmax", 2, "from torch import softmax as s"]]
+    assert box.uses(sources, [["softmax"]] * 4) == [found[0], None, found[1], None]
 
 
 # limits -----------------------------------------------------------------------------------------------------
+
+
+FORKS = "import os, time\nfor _ in range(9):\n    if os.fork() == 0:\n        time.sleep(9)\n        os._exit(0)\ntime.sleep(9)"
 
 
 @needs_sandbox
@@ -208,10 +196,7 @@ def test_forbidden_names_are_found_before_anything_runs(box):
         ("while True: pass", "time"),
         ("import time\ntime.sleep(99)", "time"),
         ("hoard = []\nwhile True: hoard.append(bytearray(b'x') * (50 << 20))", "memory"),
-        (
-            "import os, time\nfor _ in range(9):\n    if os.fork() == 0:\n        time.sleep(9)\n        os._exit(0)\ntime.sleep(9)",
-            "processes",
-        ),
+        (FORKS, "processes"),
         ("import os\nos.kill(os.getpid(), 9)", "exit"),
     ],
 )
@@ -238,10 +223,9 @@ def test_a_limit_that_is_broken_when_the_judge_asks_for_the_time_ends_the_box(mo
         assert judge.recv(64).startswith(b"used ")
 
 
-THREADS = """
-import threading, time
-for _ in range(5): threading.Thread(target=time.sleep, args=(9,), daemon=True).start()
-"""
+THREADS = (
+    "import threading, time\nfor _ in range(5): threading.Thread(target=time.sleep, args=(9,), daemon=True).start()"
+)
 
 
 @needs_sandbox

@@ -1,11 +1,9 @@
 """A course directory with one small assignment that is not released yet, and what students make of it."""
 
 import json
-import shutil
 from pathlib import Path
 
-from course_lib.grading.folders import Folders
-from tests.grading.courses import NAME, NOTEBOOK, SOURCE, SUMS_CHECKS
+from tests.grading.courses import NAME, NOTEBOOK, SUMS_CHECKS, small_course
 
 CONFIG = Path(__file__).parents[2] / "notebooks" / "assignments" / "nbgrader_config.py"
 SOLVED = {
@@ -16,18 +14,13 @@ SOLVED = {
 
 
 def unreleased_course(root, *, checks=SUMS_CHECKS, settings=""):
-    """Writes the instructor's files of the small assignment, with the course's own settings for nbgrader."""
-    folders = Folders(root=Path(root))
-    write_source(folders, json.loads(json.dumps(SOURCE)))
-    folders.hidden(NAME).mkdir(parents=True)
-    (folders.hidden(NAME) / "tasks.py").write_text(checks)
-    shutil.copy(CONFIG, folders.config)
-    folders.config.write_text(folders.config.read_text() + settings)
+    """The instructor's files of the small assignment, with the course's own settings for nbgrader."""
+    folders = small_course(Path(root), checks=checks)
+    folders.config.write_text(CONFIG.read_text() + settings)
     return folders
 
 
 def write_source(folders, notebook):
-    folders.source(NAME).mkdir(parents=True, exist_ok=True)
     (folders.source(NAME) / f"{NOTEBOOK}.ipynb").write_text(json.dumps(notebook))
 
 

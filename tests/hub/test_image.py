@@ -75,11 +75,8 @@ def test_what_a_layer_uses_was_copied_or_made_by_one_before_it():
         elif kind == "RUN":
             used = re.findall(r"/opt/course/[\w./*-]+", words)
             made = {path for path in used if re.search(rf"(>|-m venv|--parents) {re.escape(path)}", words)}
-            unknown = [
-                p for p in used if p not in there | made and not any(p.startswith(f"{m}/") for m in there | made)
-            ]
-            assert unknown == []
             there |= made
+            assert [path for path in used if not any(f"{path}/".startswith(f"{place}/") for place in there)] == []
 
 
 def test_the_python_of_the_image_is_one_of_the_course_and_that_of_its_paths():

@@ -38,8 +38,26 @@ class Course:
 
     def start(self, *arguments, **environment):
         """Start course.py, with its stand-in for pip, to the end; returns (exit code, all that it printed)."""
-        process = self.begin(*arguments, **environment)
+        return ended(self.begin(*arguments, **environment))
+
+    @staticmethod
+    def finish(process):
+        """Waits for a process of `begin` to end; returns (exit code, all that it printed)."""
         return ended(process)
+
+    @staticmethod
+    def run(command, **environment):
+        """Runs any command to its end from another folder; returns (exit code, all that it printed)."""
+        return ended(begin(command, environment))
+
+    @staticmethod
+    def read_until(process, words):
+        """Reads what a process prints up to these words, byte by byte: the rest stays for `finish`."""
+        said = b""
+        while words.encode() not in said and (byte := os.read(process.stdout.fileno(), 1)):
+            said += byte
+        assert words in said.decode(), said.decode()
+        return said.decode()
 
     def pip_calls(self):
         """The arguments of each call of pip so far."""
@@ -78,32 +96,6 @@ def ended(process):
 def course(tmp_path):
     """A fresh copy of the course, in a folder with spaces, accents and an apostrophe in its name."""
     return Course(tmp_path / "Les leçons d'été")
-
-
-@pytest.fixture
-def finish():
-    """Waits for a process of `course.begin` to end; returns (exit code, all that it printed)."""
-    return ended
-
-
-@pytest.fixture
-def read_until():
-    """Reads what a process prints up to these words, byte by byte: the rest stays for `finish`."""
-
-    def read(process, words):
-        said = b""
-        while words.encode() not in said and (byte := os.read(process.stdout.fileno(), 1)):
-            said += byte
-        assert words in said.decode(), said.decode()
-        return said.decode()
-
-    return read
-
-
-@pytest.fixture
-def run():
-    """Runs any command to its end from another folder; returns (exit code, all that it printed)."""
-    return lambda command, **environment: ended(begin(command, environment))
 
 
 @pytest.fixture

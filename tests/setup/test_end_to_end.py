@@ -33,7 +33,7 @@ sys.exit(course.main(sys.argv[2:]))
 """
 
 
-def test_a_fresh_copy_sets_itself_up_and_runs_a_lesson(course, run, tmp_path):
+def test_a_fresh_copy_sets_itself_up_and_runs_a_lesson(course, tmp_path):
     folder = course.folder
     shutil.copytree(ROOT / "course_lib", folder / "course_lib", ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "README.md").write_text("A copy of the course.", encoding="utf-8")
@@ -47,16 +47,16 @@ def test_a_fresh_copy_sets_itself_up_and_runs_a_lesson(course, run, tmp_path):
     python, *_ = course.command()
     offline = {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0"}
 
-    code, output = run([python, str(driver), str(folder / "course.py"), "run", "attention"], **offline)
+    code, output = course.run([python, str(driver), str(folder / "course.py"), "run", "attention"], **offline)
     assert code == 0, output + (course.venv / "course-setup.log").read_text(encoding="utf-8")
     assert "Ready after" in output and "05_attention" in output and "all ran through" in output
 
     # The second start goes straight to the command, as does the command that pip has installed.
-    code, output = run([python, str(folder / "course.py"), "bench", "--help"])
+    code, output = course.run([python, str(folder / "course.py"), "bench", "--help"])
     assert code == 0 and output.lstrip().startswith("Usage: course bench")
     scripts = course.venv / ("Scripts" if os.name == "nt" else "bin")
-    code, output = run([str(scripts / "course"), "bench", "--help"])
+    code, output = course.run([str(scripts / "course"), "bench", "--help"])
     assert code == 0 and output.lstrip().startswith("Usage: course bench")
 
-    code, output = run([str(scripts / "python"), "-P", "-c", "import course_lib; print(course_lib.__file__)"])
+    code, output = course.run([str(scripts / "python"), "-P", "-c", "import course_lib; print(course_lib.__file__)"])
     assert code == 0 and Path(output.strip()) == folder / "course_lib" / "__init__.py"

@@ -15,48 +15,34 @@ def test_the_first_start_sets_up_and_hands_all_arguments_to_the_command(course):
     assert code == 0
     assert output.splitlines()[-1] == 'course ["run", "05", "--timeout", "9"]'
     assert [line[:3] for line in output.splitlines() if line[:1].isdigit()] == ["1/3", "2/3", "3/3"]
-
-
-def test_while_pip_is_silent_it_says_how_many_packages_are_installed(course, finish, read_until):
-    process = course.begin("lab", FAKE_PIP="slow", FAKE_PROGRESS_SECONDS="0.1")
-    give_up = threading.Timer(300, course.allow_pip_to_go_on)
-    give_up.start()
-    said = read_until(process, "packages installed\n")
-    give_up.cancel()
-    course.allow_pip_to_go_on()
-    assert finish(process)[0] == 0
-    assert re.fullmatch(r" +\d+:\d\d  1 of 3 packages installed", said.splitlines()[-1])
-
-
-def test_packages_are_installed_as_tested_and_the_course_is_editable(installed):
-    *_, last = installed.pip_calls()
-    assert last[-2:] == ["--editable", str(installed.folder)]
+    *_, last = course.pip_calls()  # packages as tested, and the course as it lies there
+    assert last[-2:] == ["--editable", str(course.folder)]
     assert last[last.index("--constraint") + 1] == "constraints.txt"
 
 
-def test_test_installs_the_packages_for_the_tests_too(course):
-    assert course.start("test")[0] == 0
-    assert course.pip_calls()[-1][-1] == f"{course.folder}[dev]"
+def test_while_pip_is_silent_it_says_how_many_packages_are_installed(course):
+    process = course.begin("lab", FAKE_PIP="slow", FAKE_PROGRESS_SECONDS="0.1")
+    give_up = threading.Timer(300, course.allow_pip_to_go_on)
+    give_up.start()
+    said = course.read_until(process, "packages installed\n")
+    give_up.cancel()
+    course.allow_pip_to_go_on()
+    assert course.finish(process)[0] == 0
+    assert re.fullmatch(r" +\d+:\d\d  1 of 3 packages installed", said.splitlines()[-1])
 
 
-def test_without_arguments_it_says_what_it_can_do_and_sets_nothing_up(course):
-    code, output = course.start()
-    assert code == 0 and "course.py lab" in output and "course.py test" in output
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [([], 0, ("course.py lab", "course.py test")), (["lob"], 1, ("no command 'lob'", "lab"))],
+)
+def test_without_a_command_that_there_is_it_says_what_it_can_do_and_sets_nothing_up(course, arguments, code, words):
+    ended, output = course.start(*arguments)
+    assert ended == code and all(word in output for word in words)
     assert not course.venv.exists()
 
 
-def test_a_mistyped_command_sets_nothing_up(course):
-    code, output = course.start("lob")
-    assert code == 1 and "no command 'lob'" in output and "lab" in output
-    assert not course.venv.exists()
-
-
-def test_the_file_can_be_read_by_python_3_6():
-    ast.parse((ROOT / "course.py").read_text(encoding="utf-8"), feature_version=(3, 6))
-
-
-def test_the_file_imports_the_standard_library_only():
-    tree = ast.parse((ROOT / "course.py").read_text(encoding="utf-8"))
+def test_the_file_can_be_read_by_python_3_6_and_imports_the_standard_library_only():
+    tree = ast.parse((ROOT / "course.py").read_text(encoding="utf-8"), feature_version=(3, 6))
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import)]
     assert {alias.name.split(".")[0] for node in imports for alias in node.names} <= sys.stdlib_module_names
     assert not [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
@@ -103,8 +89,5 @@ class TestTorch:
 def test_another_python_is_refused_in_one_sentence_that_names_the_right_ones(module, version):
     with pytest.raises(module.Trouble, match=r"Python {}\.{} is too (old|new).* 3\.11 to 3\.14".format(*version)):
         module.check_python(version)
-
-
-@pytest.mark.parametrize("version", [(3, 11), (3, 14, 2)])
-def test_a_right_python_is_taken(module, version):
-    module.check_python(version)
+    for right in ((3, 11), (3, 14, 2)):
+        module.check_python(right)
