@@ -128,10 +128,8 @@ def test_a_check_that_breaks_is_a_red_line_and_the_others_go_on():
 
 @pytest.mark.parametrize(("ok", "code", "end"), [(True, 0, "All is well"), (False, 1, "1 of 2 checks need something")])
 def test_the_report_shows_each_line_and_what_to_do(monkeypatch, capsys, ok, code, end):
-    findings = [
-        Finding(name="one", ok=True, found="[fine]"),
-        Finding(name="two", ok=ok, found="two?", remedy="do this"),
-    ]
+    findings = [Finding(name="one", ok=True, found="[fine]")]
+    findings += [Finding(name="two", ok=ok, found="two?", remedy="do this")]
     monkeypatch.setattr(doctor, "CHECKS", [lambda finding=finding: finding for finding in findings])
     assert doctor.report() == code
     output = capsys.readouterr().out

@@ -10,6 +10,12 @@ from tests.grading.courses import make_course
 HIDDEN = Path(pytest.__file__).parent  # stands for an instructor's folder that lies among Python's libraries
 
 
+def pytest_itemcollected(item):
+    """Whoever asks for the zygote needs what it is made with."""
+    if "zygote" in getattr(item, "fixturenames", ()):
+        item.add_marker(pytest.mark.needs("sandbox"))
+
+
 @pytest.fixture(scope="session")
 def zygote():
     with Zygote(hidden=[HIDDEN]) as zygote:

@@ -86,10 +86,10 @@ def test_collecting_again_changes_nothing_and_takes_what_is_newer_and_differs(co
     before = {path: path.stat().st_mtime_ns for path in course.root.rglob("*") if path.suffix in (".ipynb", ".txt")}
     assert collect(NAME, folder=course.root) == 0
     assert before == {path: path.stat().st_mtime_ns for path in before}
-    put(exchange, "ada", "second", NOON + timedelta(days=1))
+    put(exchange, "ada", "second", NOON + timedelta(days=2))
     put(exchange, "bob", "only", NOON + timedelta(days=1))  # the same once more: the earlier time counts
     assert gather() == {"ada": "second", "bob": "only"}
-    assert "2026-03-02" in time_of(course, "ada") and "2026-03-01" in time_of(course, "bob")
+    assert "2026-03-03" in time_of(course, "ada") and "2026-03-01" in time_of(course, "bob")
     assert "  1 newer than before\n  1 here already\n" in capsys.readouterr().out
 
 

@@ -54,14 +54,12 @@ def findings(verdict, task):
     return [found for check in verdict["tasks"][task]["checks"] for found in check["findings"]]
 
 
-@needs_sandbox
 def test_right_answers_earn_all_points_and_say_nothing(judged):
     verdict = judged()
     assert points(verdict) == tiny.FULL and (verdict["status"], verdict["notes"]) == (GRADED, [])
     assert [findings(verdict, task) for task in tiny.FULL] == [[], [], []]
 
 
-@needs_sandbox
 @pytest.mark.parametrize("text", ["", "  \n", STUB, None, tiny.RIGHT["softmax"] and STUB + "\n\n"])
 def test_no_answer_is_no_points_and_no_attention(judged, text):
     verdict = judged(softmax=text)
@@ -69,7 +67,6 @@ def test_no_answer_is_no_points_and_no_attention(judged, text):
     assert (verdict["tasks"]["softmax"]["answered"], verdict["status"]) == (False, GRADED)
 
 
-@needs_sandbox
 def test_a_known_mistake_is_named_and_an_unknown_one_shown_by_how_much(judged):
     found = findings(judged(softmax="def softmax(x):\n    return x.exp() / x.exp().sum(0)\n"), "softmax")
     assert found[0]["misconception"] == "over the wrong axis"
@@ -77,7 +74,6 @@ def test_a_known_mistake_is_named_and_an_unknown_one_shown_by_how_much(judged):
     assert "The result is off by up to" in found[0]["message"] and found[0]["hint"]
 
 
-@needs_sandbox
 def test_an_error_in_the_cell_costs_only_what_it_breaks_and_is_told_first(judged):
     verdict = judged(attention=tiny.RIGHT["attention"] + "1 / 0\n")
     assert points(verdict) == tiny.FULL
@@ -89,7 +85,6 @@ def test_an_error_in_the_cell_costs_only_what_it_breaks_and_is_told_first(judged
     assert points(verdict)["Affine"] == 2.0
 
 
-@needs_sandbox
 def test_equal_submissions_get_equal_verdicts_and_other_answers_other_inputs(judged):
     text = "def softmax(x):\n    raise ValueError(x.sum().item())\n"
     said = [findings(verdict, "softmax")[0]["message"] for verdict in (judged(softmax=text), judged(softmax=text))]
@@ -108,7 +103,6 @@ def test_seeds_depend_on_the_key_the_labels_and_every_answer():
     assert len(set(seeds)) == 12 and all(0 <= seed < 1 << 63 for seed in seeds)
 
 
-@needs_sandbox
 def test_each_cell_is_run_once_and_a_task_cannot_change_what_the_next_one_sees(judged):
     count = "import torch\ntorch.ran = 1 + getattr(torch, 'ran', 0)\n" + tiny.RIGHT["softmax"]
     spoil = "def attention(q, k, v):\n    global softmax\n    softmax = None\n    return v\n"
@@ -117,7 +111,6 @@ def test_each_cell_is_run_once_and_a_task_cannot_change_what_the_next_one_sees(j
     assert points(verdict)["Affine"] == 2.0
 
 
-@needs_sandbox
 def test_after_a_task_that_ended_the_box_the_cells_before_are_run_again(judged):
     verdict = judged(softmax=tiny.RIGHT["softmax"], attention="def attention(q, k, v):\n    while True: pass\n",
                      Affine="softmax(torch.ones(2))\n" + tiny.RIGHT["Affine"])  # fmt: skip
@@ -125,7 +118,6 @@ def test_after_a_task_that_ended_the_box_the_cells_before_are_run_again(judged):
     assert "1 s of processor time" in findings(verdict, "attention")[0]["message"]
 
 
-@needs_sandbox
 def test_running_cells_again_has_an_end(judged, monkeypatch):
     monkeypatch.setattr(judging._Sitting.__dataclass_fields__["again"], "default", 0.0)
     monkeypatch.setattr(judging._Sitting, "again", 0.0)
@@ -133,7 +125,6 @@ def test_running_cells_again_has_an_end(judged, monkeypatch):
     assert points(verdict)["softmax"] == 0.0
 
 
-@needs_sandbox
 def test_what_was_tried_below_an_answer_and_takes_too_long_costs_nothing(judged, monkeypatch):
     monkeypatch.setattr(judging, "LOAD_SECONDS", 0.5)
     tried = tiny.RIGHT["softmax"] + "rows = 3\nfor _ in iter(int, 1):\n    softmax(torch.ones(rows))\n"
@@ -144,7 +135,6 @@ def test_what_was_tried_below_an_answer_and_takes_too_long_costs_nothing(judged,
     assert "While the cell was run, your code used more than 0.5 s" in told[0]["message"]
 
 
-@needs_sandbox
 def test_a_helper_may_stand_in_an_answer_further_down(judged):
     softmax = tiny.RIGHT["softmax"].replace("(x - x.amax(-1, keepdim=True)).exp()", "powers_of(x)")
     helper = "def powers_of(x):\n    return (x - x.amax(-1, keepdim=True)).exp()\n"
@@ -153,21 +143,18 @@ def test_a_helper_may_stand_in_an_answer_further_down(judged):
     assert "NameError: name 'powers_of' is not defined" in told[0]["message"]
 
 
-@needs_sandbox
 def test_a_cell_that_stops_gives_its_memory_back(judged):
     large = "kept = torch.ones(100_000_000)\nmore = [torch.zeros(400_000_000)]\nmore[1]\n"
     needs = tiny.RIGHT["Affine"].replace("return x", "torch.zeros(500_000_000)\n        return x")
     assert points(judged(softmax=tiny.RIGHT["softmax"] + large, Affine=needs)) == tiny.FULL
 
 
-@needs_sandbox
 def test_a_slip_in_init_is_told_with_the_arguments_of_init(judged):
     (told,) = findings(judged(Affine=tiny.RIGHT["Affine"].replace("torch.ones(dim)", "torch.ones(dmi)")), "Affine")
     assert re.search(r"With dim = \d your function stopped", told["message"])
     assert "'dmi' is not defined" in told["message"]
 
 
-@needs_sandbox
 def test_an_answer_that_fails_the_visible_example_earns_nothing_in_its_task(tmp_path, zygote):
     example = 'asks="x", example=((([1.5],), [3.0]),),'  # the right answer is the notebook's, where no other is given
     checks = SUMS_CHECKS.replace('asks="x", reference=lambda x: 2 * x,', example)
@@ -180,7 +167,6 @@ def test_an_answer_that_fails_the_visible_example_earns_nothing_in_its_task(tmp_
     assert {one["misconception"] for one in findings(found, "double")} == {"another result than by hand"}
 
 
-@needs_sandbox
 def test_a_solution_that_is_the_published_one_but_for_names_and_comments_is_noted(judged):
     renamed = tiny.RIGHT["Affine"].replace("(dim)", "(size)").replace(", dim)", ", size: int)").replace("x", "z")
     verdict = judged(Affine=f'"""Mine."""\n# my own\n{renamed}')
@@ -190,7 +176,6 @@ def test_a_solution_that_is_the_published_one_but_for_names_and_comments_is_note
     assert verdict["fingerprints"].keys() == {"Affine"}  # the others are too short to tell
 
 
-@needs_sandbox
 def test_a_faulty_setup_cell_and_a_faulty_check_call_the_instructor(files, zygote):
     imports = b"import torch\\nfrom torch import nn"
     source = files.source_notebook.replace(imports, imports + b"\\n1 / 0")
@@ -202,7 +187,6 @@ def test_a_faulty_setup_cell_and_a_faulty_check_call_the_instructor(files, zygot
     assert findings(verdict, "softmax")[0]["misconception"] == NOT_JUDGED and verdict["student_notes"] == []
 
 
-@needs_sandbox
 def test_a_check_that_asks_nothing_cannot_be_passed(files, zygote, monkeypatch):
     loaded = load(files)
     lazy = Check(name="lazy", detects=(), run=lambda subject: [], points=2.0)

@@ -79,7 +79,6 @@ def test_without_an_open_task_or_a_score_a_sentence_says_so(tmp_path, folders):
         leaderboard(NAME, folder=plain.root)
 
 
-@pytest.mark.needs("sandbox")
 @pytest.mark.parametrize(("answer", "wanted"), [("return 2 * x + 1", 1.0), ("raise ValueError", None)])
 def test_the_judge_keeps_what_the_checks_of_an_open_task_measure(tmp_path, zygote, answer, wanted):
     checks = """

@@ -135,14 +135,6 @@ def test_lateness_costs_what_the_course_directorys_settings_say(folders):
     assert (row(folders).penalty, row(folders).total) == (2.0, 3.0)
 
 
-def test_what_is_not_released_is_named(folders):
-    submit(folders, "ada", **GOOD)
-    shutil.rmtree(folders.release(NAME))
-    said = outcome(folders)
-    assert not said["success"] and f"release/{NAME}/{NOTEBOOK}.ipynb" in said["log"]
-    assert row(folders).total == 0.0
-
-
 def resources(folders, notebook=NOTEBOOK):
     """What nbgrader says of a notebook to those that work on it."""
     asked = {"student": "ada", "assignment": NAME, "notebook": notebook}
@@ -166,7 +158,11 @@ def test_nbgraders_own_steps_begin_with_the_release_and_nothing_of_the_submissio
     assert begun == nbformat.read(folders.release(NAME) / f"{NOTEBOOK}.ipynb", as_version=4) != submitted
 
 
-def test_another_layout_of_folders_is_refused(folders):
+def test_what_is_not_released_and_another_layout_of_folders_are_refused(folders):
     submit(folders, "ada", **GOOD)
     said = outcome(folders, CourseDirectory={"autograded_directory": "elsewhere"})
     assert not said["success"] and "leave CourseDirectory.directory_structure" in said["log"]
+    shutil.rmtree(folders.release(NAME))
+    said = outcome(folders)
+    assert not said["success"] and f"release/{NAME}/{NOTEBOOK}.ipynb" in said["log"]
+    assert row(folders).total == 0.0

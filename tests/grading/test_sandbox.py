@@ -73,7 +73,6 @@ WAYS = {
 }
 
 
-@needs_sandbox
 @pytest.mark.parametrize("way", WAYS)
 def test_no_way_leads_out(zygote, way):
     column = seccomp.MACHINES[os.uname().machine][1]
@@ -89,7 +88,6 @@ def test_no_way_leads_out(zygote, way):
     assert said.startswith("shut"), said
 
 
-@needs_sandbox
 def test_the_next_box_finds_nothing(zygote):
     with zygote.box() as box:
         box.load(
@@ -108,7 +106,6 @@ def test_the_next_box_finds_nothing(zygote):
 # answers ----------------------------------------------------------------------------------------------------
 
 
-@needs_sandbox
 def test_values_and_handles_cross_the_wall_and_changes_are_told(box):
     box.load("import torch\nfrom torch import nn\ndef f(x, *, s='a'):\n    return x * 2, s, [None, 1.5], {'k': x}")
     product, text, some, named = box.call("f", torch.ones(2, 3), s="b")
@@ -133,7 +130,6 @@ def test_values_and_handles_cross_the_wall_and_changes_are_told(box):
         box.call("f", object())
 
 
-@needs_sandbox
 def test_an_error_comes_with_its_words_and_line(box):
     error = box.load("def f():\n    x = 1\n    raise ValueError('no ' + 'good')\n1 / 0")
     assert (error.kind, error.words, error.line) == ("ZeroDivisionError", "division by zero", " in line 4, `1 / 0`")
@@ -150,7 +146,6 @@ def test_an_error_comes_with_its_words_and_line(box):
     assert caught.value.kind == "NameError"
 
 
-@needs_sandbox
 def test_a_copy_forgets_and_its_box_goes_on(box):
     box.load("import os, torch\nseen = []\ndef f(x): seen.append(x); return len(seen)\ndef out(): os._exit(0)")
     for _ in range(2):
@@ -165,13 +160,11 @@ def test_a_copy_forgets_and_its_box_goes_on(box):
     assert box.call("f", 1) == 1
 
 
-@needs_sandbox
 def test_what_is_printed_goes_nowhere_however_much_it_is(box):
     flood = "for _ in range(100): print('x' * (1 << 20), file=stream)"
     assert box.load(f"import sys\nfor stream in (sys.stdout, sys.stderr):\n    {flood}") is None and box.ended is None
 
 
-@needs_sandbox
 def test_forbidden_names_are_found_before_anything_runs(box):
     sources = [
         "import torch.nn.functional as F\ndef f(x): return F.softmax(x)",
@@ -239,7 +232,6 @@ def test_what_runs_in_one_box_counts_for_no_other():
                 assert box.load("1") is None
 
 
-@needs_sandbox
 def test_a_clock_counts_processor_time_and_waits_longer(zygote):
     """As on a machine so busy that the box gets half a core, or less."""
     with zygote.box() as box:

@@ -352,7 +352,6 @@ def in_the_sandbox(zygote, monkeypatch):
     monkeypatch.setattr(validation, "Zygote", lambda *, trusted: nullcontext(None if trusted else zygote))
 
 
-@pytest.mark.needs("sandbox")
 def test_a_good_notebook_is_validated_in_the_sandbox(copy, checks, in_the_sandbox, capsys):
     answer(copy, **SOLVED)
     assert validate(NAME) == 0
@@ -363,7 +362,6 @@ def test_a_good_notebook_is_validated_in_the_sandbox(copy, checks, in_the_sandbo
     assert said.endswith("A person reads and grades, and nothing here looks at: why.\n")
 
 
-@pytest.mark.needs("sandbox")
 @pytest.mark.parametrize("named", [True, False])
 def test_validating_needs_no_exchange(copy, course, checks, in_the_sandbox, monkeypatch, tmp_path, named):
     if named:
@@ -375,7 +373,6 @@ def test_validating_needs_no_exchange(copy, course, checks, in_the_sandbox, monk
         submit(NAME, notebook=copy)
 
 
-@pytest.mark.needs("sandbox")
 def test_validate_names_what_would_cost_points(copy, checks, in_the_sandbox, capsys):
     add_cell(copy, "%time import scipy\n\ndef helper(x):\n    return x\n\nfactor = 2")
     body = "    from antigravity_of_mine import fly\n    return helper(a) * factor"
@@ -410,13 +407,11 @@ def test_what_is_no_notebook_or_has_no_cells_for_answers_is_neither_validated_no
     assert submissions(copy) == []
 
 
-@pytest.mark.needs("sandbox")
 def test_who_validates_an_untouched_copy_is_told_to_save(copy, checks, in_the_sandbox, capsys):
     validate(NAME)
     assert "save it in JupyterLab (Ctrl+S) and validate again" in capsys.readouterr().out
 
 
-@pytest.mark.needs("sandbox")
 def test_a_function_that_is_not_there_passes_no_visible_check(copy, in_the_sandbox, give_checks, capsys):
     twice = Check(name="twice", detects=(), run=lambda probe: [probe.call(torch.ones(2), 1), []][1], gate=True)
     give_checks(add=[twice, ADDS])

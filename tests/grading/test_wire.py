@@ -85,29 +85,18 @@ def frame(tree, tensors=None, body=None):
 NOT_BOOLEAN = save({"0": torch.zeros(2, dtype=torch.bool)})[:-2] + b"\x02\x03"
 
 
+ODD = [{"odd": 1}, {"tuple": 3}, {"dict": [["a"]]}, {"dict": [[[1], 2]]}, {"float": "1e9"}, {"handle": -1}, 1 << 80]
+ODD += [{"handle": True}, {"tensor": "0"}, [[0] * 200] * 200, b"{", b'"\\ud800"', b"[" * 5000 + b"]" * 5000]
+
+
 @pytest.mark.parametrize(
     "data",
     [
-        b"\xff" * 99,
-        frame(b"{"),
-        frame(b'"\\ud800"'),
-        frame({"odd": 1}),
-        frame({"tuple": 3}),
-        frame({"dict": [["a"]]}),
-        frame({"dict": [[[1], 2]]}),
-        frame({"float": "1e9"}),
-        frame({"handle": -1}),
-        frame({"handle": True}),
-        frame(1 << 80),
-        frame({"tensor": "0"}),
+        *map(frame, ODD),
+        *(b"\xff" * 99, LENGTHS.pack(1 << 30, 0), struct.pack("<II", 10, 1 << 31)),
         frame([{"tensor": "0"}] * 2, {"0": torch.ones(2)}),  # one tensor twice
-        frame({"tensor": "0"}, body=b"x" * 50),
-        frame({"tensor": "0"}, body=NOT_BOOLEAN),
+        *(frame({"tensor": "0"}, body=body) for body in (b"x" * 50, NOT_BOOLEAN)),
         frame({"tensor": "0"}, {"0": torch.zeros(2, dtype=torch.complex64)}),
-        frame(b"[" * 5000 + b"]" * 5000),
-        frame([[0] * 200] * 200),
-        LENGTHS.pack(1 << 30, 0),
-        struct.pack("<II", 10, 1 << 31),
     ],
 )
 def test_a_frame_that_is_none_is_refused(data):

@@ -87,14 +87,8 @@ def course(wheel, tmp_path_factory):
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("COURSE_", "PYTHONPATH"))}
 
     def course(*words, within="."):
-        done = subprocess.run(
-            [str(python.with_name("course")), *words],
-            cwd=folder / within,
-            env=kept | changes,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-        )
+        where = {"cwd": folder / within, "env": kept | changes, "stdin": subprocess.DEVNULL}
+        done = subprocess.run([python.with_name("course"), *words], capture_output=True, text=True, **where)
         return done.returncode, done.stdout + done.stderr
 
     course.folder = folder
