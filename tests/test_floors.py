@@ -1,6 +1,8 @@
-"""The architecture of course_lib: imports point down only."""
+"""The architecture of course_lib: imports point down only, and types hold together."""
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -95,3 +97,9 @@ def test_no_import_cycles():
 
 def test_every_floor_is_known():
     assert {path.parent.name for path in PACKAGE.glob("*/__init__.py")} <= set(FLOORS)
+
+
+def test_mypy_finds_no_error():
+    """As far as pyproject.toml has it check the types."""
+    run = subprocess.run([sys.executable, "-m", "mypy"], cwd=PACKAGE.parent, capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout
