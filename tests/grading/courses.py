@@ -84,15 +84,19 @@ ASSIGNMENT = Assignment("07", notebook="sums", title="Sums", tasks=(ADD, DOUBLE)
 """
 
 
+def write_files(root, files):
+    """Writes files by their places in a course directory."""
+    for place, content in files.items():
+        (root / place).parent.mkdir(parents=True, exist_ok=True)
+        (root / place).write_bytes(content if isinstance(content, bytes) else content.encode())
+    return Folders(root=root)
+
+
 def small_course(root, *, checks=SUMS_CHECKS, extra=(), leave_out=None, source=None):
     """Writes the instructor's files of the assignment, not released; `extra` are more cells, `source` is other text."""
-    for name in ("source", "hidden"):
-        (root / name / NAME).mkdir(parents=True, exist_ok=True)
     cells = [made for made in SOURCE["cells"] if made["metadata"]["nbgrader"]["grade_id"] != leave_out]
-    (root / "source" / NAME / f"{NOTEBOOK}.ipynb").write_text(source or notebook([*cells, *extra]).decode())
-    if checks is not None:
-        (root / "hidden" / NAME / "tasks.py").write_text(checks)
-    return Folders(root=root)
+    files = {f"source/{NAME}/{NOTEBOOK}.ipynb": source or notebook([*cells, *extra]), f"hidden/{NAME}/tasks.py": checks}
+    return write_files(root, {place: content for place, content in files.items() if content is not None})
 
 
 # Released, with a gradebook -------------------------------------------------------------------------------------
@@ -130,11 +134,10 @@ def submit(folders, student, *, when="2026-02-28 12:00:00 UTC", **answers):
     for cell in notebook["cells"]:
         name = cell["metadata"]["nbgrader"]["grade_id"]
         cell["source"] = answers.get(name, cell["source"])
-    place = folders.submitted(student, NAME)
-    place.mkdir(parents=True, exist_ok=True)
-    (place / f"{NOTEBOOK}.ipynb").write_text(json.dumps(notebook))
+    place = f"submitted/{student}/{NAME}"
+    write_files(folders.root, {f"{place}/{NOTEBOOK}.ipynb": json.dumps(notebook)})
     if when is not None:
-        (place / "timestamp.txt").write_text(when)
+        write_files(folders.root, {f"{place}/timestamp.txt": when})
 
 
 def verdict(student, *, add=3.0, double=2.0, submission="a" * 64, spec="b" * 64, sandbox="bubblewrap", **more):

@@ -79,14 +79,8 @@ def own_assignment(tmp_path_factory):
         courses.solution("rms_norm", answer + "    ### END SOLUTION"),
         courses.check("check-rms_norm", "rms_norm(torch.ones(2, 3))", 5),
     ]
-    for place, content in {
-        "source/18/norms.ipynb": courses.notebook(cells).decode(),
-        "hidden/18/tasks.py": example("python", "ASSIGNMENT = "),
-        "hidden/18/tasks.md": example("markdown", "## Mistakes"),
-    }.items():
-        (root / place).parent.mkdir(parents=True, exist_ok=True)
-        (root / place).write_text(content, encoding="utf-8")
-    return Folders(root=root)
+    files = {"source/18/norms.ipynb": courses.notebook(cells), "hidden/18/tasks.py": example("python", "ASSIGNMENT = ")}
+    return courses.write_files(root, files | {"hidden/18/tasks.md": example("markdown", "## Mistakes")})
 
 
 @pytest.mark.needs("sandbox")

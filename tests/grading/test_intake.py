@@ -11,7 +11,7 @@ import pytest
 from course_lib.grading.intake import ANSWER_BYTES, FILE_BYTES, take_from, take_in
 from course_lib.grading.spec import read_assignment
 from tests.grading.courses import GOOD as ALL
-from tests.grading.courses import NAME, NOTEBOOK, answer, cell, notebook, setup, small_course, solution
+from tests.grading.courses import NAME, NOTEBOOK, answer, cell, notebook, setup, small_course, solution, write_files
 
 FILE = f"{NOTEBOOK}.ipynb"
 GOOD = {name: ALL[name] for name in ("add", "double")}
@@ -25,10 +25,8 @@ def answer_cells(why="So.", **changes):
 
 def hand_in(folder, content, student="ada"):
     """Puts a notebook, or what stands in its place, into the student's folder."""
-    path = folder / "submitted" / student / NAME / FILE
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content if isinstance(content, bytes) else notebook(content))
-    return path
+    place = f"submitted/{student}/{NAME}/{FILE}"
+    return write_files(folder, {place: content if isinstance(content, bytes) else notebook(content)}).root / place
 
 
 @pytest.fixture(scope="module")

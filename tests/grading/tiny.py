@@ -1,10 +1,8 @@
 # ruff: noqa: E501 (students' cells as they are)
 """A tiny course of three tasks: what honest students answer, and what wrong answers look like."""
 
-import json
-
 from course_lib.grading.folders import Folders
-from tests.grading.courses import answer, check, notebook, notebook_of, setup, solution
+from tests.grading.courses import answer, check, notebook, setup, solution, write_files
 
 NAME, NOTEBOOK = "03", "tiny"
 FULL = {"softmax": 2.0, "attention": 2.0, "Affine": 2.0}
@@ -67,20 +65,12 @@ def cells(answers):
 
 def write_course(root) -> Folders:
     """The instructor's files, not released."""
-    folders = Folders(root=root)
     solved = {task: f"### BEGIN SOLUTION\n{text}### END SOLUTION" for task, text in RIGHT.items()}
-    for place, file, content in (
-        (folders.source(NAME), f"{NOTEBOOK}.ipynb", notebook(cells(solved))),
-        (folders.hidden(NAME), "tasks.py", CHECKS.encode()),
-        (folders.hidden(NAME), "tasks.md", MISTAKES.encode()),
-    ):
-        place.mkdir(parents=True, exist_ok=True)
-        (place / file).write_bytes(content)
-    return folders
+    files = {f"source/{NAME}/{NOTEBOOK}.ipynb": notebook(cells(solved))}
+    return write_files(root, files | {f"hidden/{NAME}/tasks.py": CHECKS, f"hidden/{NAME}/tasks.md": MISTAKES})
 
 
 def submit(folders, student, **answers):
     """A submission, honest but for these answers."""
-    place = folders.submitted(student, NAME)
-    place.mkdir(parents=True, exist_ok=True)
-    (place / f"{NOTEBOOK}.ipynb").write_text(json.dumps(notebook_of(cells(RIGHT | answers))))
+    place = folders.submitted(student, NAME).relative_to(folders.root) / f"{NOTEBOOK}.ipynb"
+    write_files(folders.root, {place: notebook(cells(RIGHT | answers))})
