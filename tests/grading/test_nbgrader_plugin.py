@@ -46,6 +46,9 @@ def outcome(folders, student="ada", **settings):
 
 
 def test_autograde_judges_in_the_sandbox_and_records_as_course_grade_does(folders, capsys):
+    def texts():
+        return [cell.source for cell in nbformat.read(graded(folders), as_version=4).cells]
+
     submit(folders, "ada", **HALF_WRONG)
     said = outcome(folders)
     assert said["success"], said
@@ -55,13 +58,12 @@ def test_autograde_judges_in_the_sandbox_and_records_as_course_grade_does(folder
     cells = nbformat.read(graded(folders), as_version=4).cells
     assert "return x" in cells[3].source and "[failed] Each number is doubled" in cells[4].outputs[0].text
     assert cells[5].source == "So."
-    by_plugin, notebook = row(folders).verdict, json.loads(graded(folders).read_text())["cells"]
+    by_plugin, sources = row(folders).verdict, texts()
     grade(NAME, folder=folders.root, workers=1)
     assert "0 graded now, 1 graded before" in capsys.readouterr().out
     grade(NAME, folder=folders.root, again=True, workers=1)
     assert row(folders).verdict == by_plugin
-    again = json.loads(graded(folders).read_text())["cells"]
-    assert [cell["source"] for cell in again] == ["".join(cell["source"]) for cell in notebook]
+    assert texts() == sources
 
 
 def test_points_and_comments_by_hand_survive_the_button(folders):
