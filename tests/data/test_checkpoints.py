@@ -33,7 +33,7 @@ def test_a_card_agrees_with_its_file_and_its_recipe(name):
 
 
 ONE_SEED = {
-    "diffusion_icons",  # its training takes hours, and nothing is compared
+    "diffusion_icons"  # its training takes hours, and nothing is compared
 }
 
 

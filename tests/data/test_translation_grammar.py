@@ -2,15 +2,7 @@
 
 import pytest
 
-from course_lib.data.translation import (
-    Adjunct,
-    Clause,
-    NounPhrase,
-    Pronoun,
-    Sentence,
-    detokenize_french,
-    realize,
-)
+from course_lib.data.translation import Adjunct, Clause, NounPhrase, Pronoun, Sentence, detokenize_french, realize
 
 
 def phrase(determiner, *words, plural=False, of=None, about=None):
@@ -94,12 +86,7 @@ BY_HAND = [
     ("a university", sees(a("university")), "he sees a university .", "il voit une université."),
     ("des", signs(some("law")), "she signs some laws .", "elle signe des lois."),
     ("plural of -al", sees(the("hospital", plural=True)), "he sees the hospitals .", "il voit les hôpitaux."),
-    (
-        "pays has one form",
-        sees(phrase("two", "country", plural=True)),
-        "he sees two countries .",
-        "il voit deux pays.",
-    ),
+    ("pays has one form", sees(phrase("two", "country", plural=True)), "he sees two countries .", "il voit deux pays."),
     (
         "plusieurs",
         sees(phrase("several", "woman", plural=True)),
@@ -109,20 +96,10 @@ BY_HAND = [
     # this and these, possessives
     ("ce", signs(phrase("this", "report")), "she signs this report .", "elle signe ce rapport."),
     ("cet", signs(phrase("this", "agreement")), "she signs this agreement .", "elle signe cet accord."),
-    (
-        "cet before mute h",
-        sees(phrase("this", "hospital")),
-        "he sees this hospital .",
-        "il voit cet hôpital.",
-    ),
+    ("cet before mute h", sees(phrase("this", "hospital")), "he sees this hospital .", "il voit cet hôpital."),
     ("ce before aspirated h", sees(phrase("this", "hero")), "he sees this hero .", "il voit ce héros."),
     ("cette", sees(phrase("this", "island")), "he sees this island .", "il voit cette île."),
-    (
-        "ces",
-        sees(phrase("this", "island", plural=True)),
-        "he sees these islands .",
-        "il voit ces îles.",
-    ),
+    ("ces", sees(phrase("this", "island", plural=True)), "he sees these islands .", "il voit ces îles."),
     (
         "ce before an adjective",
         signs(phrase("this", "new", "agreement")),
@@ -138,23 +115,13 @@ BY_HAND = [
         "il voit ma nouvelle école.",
     ),
     ("son f. before mute h", sees(phrase("her", "story")), "he sees her story .", "il voit son histoire."),
-    (
-        "his and her agree with what is owned",
-        sees(phrase("his", "car")),
-        "he sees his car .",
-        "il voit sa voiture.",
-    ),
+    ("his and her agree with what is owned", sees(phrase("his", "car")), "he sees his car .", "il voit sa voiture."),
     ("her", sees(phrase("her", "friend")), "he sees her friend .", "il voit son ami."),
     ("ses", sees(phrase("her", "friend", plural=True)), "he sees her friends .", "il voit ses amis."),
     ("notre", sees(phrase("our", "house")), "he sees our house .", "il voit notre maison."),
     ("nos", sees(phrase("our", "house", plural=True)), "he sees our houses .", "il voit nos maisons."),
     ("leur", sees(phrase("their", "house")), "he sees their house .", "il voit leur maison."),
-    (
-        "leurs",
-        sees(phrase("their", "house", plural=True)),
-        "he sees their houses .",
-        "il voit leurs maisons.",
-    ),
+    ("leurs", sees(phrase("their", "house", plural=True)), "he sees their houses .", "il voit leurs maisons."),
     # adjectives: place, agreement, forms before a vowel
     (
         "two after the noun, mirrored",
@@ -178,12 +145,7 @@ BY_HAND = [
     ("nouvel", signs(a("new", "agreement")), "she signs a new agreement .", "elle signe un nouvel accord."),
     ("nouvelle", signs(a("new", "law")), "she signs a new law .", "elle signe une nouvelle loi."),
     ("bel", sees(the("beautiful", "tree")), "he sees the beautiful tree .", "il voit le bel arbre."),
-    (
-        "bel before mute h",
-        sees(a("beautiful", "hotel")),
-        "he sees a beautiful hotel .",
-        "il voit un bel hôtel.",
-    ),
+    ("bel before mute h", sees(a("beautiful", "hotel")), "he sees a beautiful hotel .", "il voit un bel hôtel."),
     ("beau", sees(a("beautiful", "country")), "he sees a beautiful country .", "il voit un beau pays."),
     ("belle", sees(the("beautiful", "island")), "he sees the beautiful island .", "il voit la belle île."),
     ("vieil", sees(an_old := a("old", "man")), "he sees an old man .", "il voit un vieil homme."),
@@ -201,48 +163,18 @@ BY_HAND = [
         "he sees a beautiful old hotel .",
         "il voit un beau vieil hôtel.",
     ),
-    (
-        "l' before an adjective",
-        sees(the("former", "judge")),
-        "he sees the former judge .",
-        "il voit l'ancien juge.",
-    ),
-    (
-        "le before an adjective",
-        sees(the("young", "child")),
-        "he sees the young child .",
-        "il voit le jeune enfant.",
-    ),
-    (
-        "ancienne",
-        sees(the("former", "actress")),
-        "he sees the former actress .",
-        "il voit l'ancienne actrice.",
-    ),
-    (
-        "a european",
-        signs(a("european", "law")),
-        "she signs a european law .",
-        "elle signe une loi européenne.",
-    ),
-    (
-        "an important",
-        signs(a("important", "law")),
-        "she signs an important law .",
-        "elle signe une loi importante.",
-    ),
+    ("l' before an adjective", sees(the("former", "judge")), "he sees the former judge .", "il voit l'ancien juge."),
+    ("le before an adjective", sees(the("young", "child")), "he sees the young child .", "il voit le jeune enfant."),
+    ("ancienne", sees(the("former", "actress")), "he sees the former actress .", "il voit l'ancienne actrice."),
+    ("a european", signs(a("european", "law")), "she signs a european law .", "elle signe une loi européenne."),
+    ("an important", signs(a("important", "law")), "she signs an important law .", "elle signe une loi importante."),
     (
         "nationaux",
         signs(the("national", "report", plural=True)),
         "she signs the national reports .",
         "elle signe les rapports nationaux.",
     ),
-    (
-        "publique",
-        sees(a("public", "school")),
-        "he sees a public school .",
-        "il voit une école publique.",
-    ),
+    ("publique", sees(a("public", "school")), "he sees a public school .", "il voit une école publique."),
     (
         "français has one masculine form",
         sees(the("french", "minister", plural=True)),
@@ -250,18 +182,8 @@ BY_HAND = [
         "il voit les ministres français.",
     ),
     # de before a plural adjective
-    (
-        "de",
-        signs(some("new", "agreement")),
-        "she signs some new agreements .",
-        "elle signe de nouveaux accords.",
-    ),
-    (
-        "d'",
-        sees(some("former", "minister")),
-        "he sees some former ministers .",
-        "il voit d'anciens ministres.",
-    ),
+    ("de", signs(some("new", "agreement")), "she signs some new agreements .", "elle signe de nouveaux accords."),
+    ("d'", sees(some("former", "minister")), "he sees some former ministers .", "il voit d'anciens ministres."),
     (
         "des before a noun with an adjective after it",
         signs(some("economic", "agreement")),
@@ -349,12 +271,7 @@ BY_HAND = [
     ),
     # negation
     ("ne pas", signs(the("law"), **NOT), "she does not sign the law .", "elle ne signe pas la loi."),
-    (
-        "n'",
-        clause("they", "adopt", the("law"), **NOT),
-        "they do not adopt the law .",
-        "ils n'adoptent pas la loi.",
-    ),
+    ("n'", clause("they", "adopt", the("law"), **NOT), "they do not adopt the law .", "ils n'adoptent pas la loi."),
     ("de", signs(a("law"), **NOT), "she does not sign a law .", "elle ne signe pas de loi."),
     ("d'", signs(a("agreement"), **NOT), "she does not sign an agreement .", "elle ne signe pas d'accord."),
     ("any", signs(some("law"), **NOT), "she does not sign any laws .", "elle ne signe pas de lois."),
@@ -364,24 +281,9 @@ BY_HAND = [
         "she does not sign any economic laws .",
         "elle ne signe pas de lois économiques.",
     ),
-    (
-        "past",
-        signs(the("law"), **NOT, **PAST),
-        "she did not sign the law .",
-        "elle n'a pas signé la loi.",
-    ),
-    (
-        "past with de",
-        sees(an_old, **NOT, **PAST),
-        "he did not see an old man .",
-        "il n'a pas vu de vieil homme.",
-    ),
-    (
-        "future",
-        signs(the("law"), **NOT, **FUTURE),
-        "she will not sign the law .",
-        "elle ne signera pas la loi.",
-    ),
+    ("past", signs(the("law"), **NOT, **PAST), "she did not sign the law .", "elle n'a pas signé la loi."),
+    ("past with de", sees(an_old, **NOT, **PAST), "he did not see an old man .", "il n'a pas vu de vieil homme."),
+    ("future", signs(the("law"), **NOT, **FUTURE), "she will not sign the law .", "elle ne signera pas la loi."),
     ("never", signs(a("law"), **NEVER), "she never signs a law .", "elle ne signe jamais de loi."),
     (
         "never in the past",
@@ -486,10 +388,7 @@ BY_HAND = [
     ),
     (
         "nouveau, no nouvel after the noun",
-        Sentence(
-            clauses=(be(the("agreement"), "new"), clause("he", "sign", the("agreement"))),
-            conjunctions=("and",),
-        ),
+        Sentence(clauses=(be(the("agreement"), "new"), clause("he", "sign", the("agreement"))), conjunctions=("and",)),
         "the agreement is new and he signs the agreement .",
         "l'accord est nouveau et il signe l'accord.",
     ),
@@ -538,20 +437,10 @@ BY_HAND = [
         "the answer is often strange .",
         "la réponse est souvent étrange.",
     ),
-    (
-        "yesterday",
-        sees("her", adjuncts=time("yesterday"), **PAST),
-        "he saw her yesterday .",
-        "il l'a vue hier.",
-    ),
+    ("yesterday", sees("her", adjuncts=time("yesterday"), **PAST), "he saw her yesterday .", "il l'a vue hier."),
     ("today", sees("her", adjuncts=time("today")), "he sees her today .", "il la voit aujourd'hui."),
     # places and seasons
-    (
-        "en",
-        signs(the("law"), adjuncts=season("may")),
-        "she signs the law in may .",
-        "elle signe la loi en mai.",
-    ),
+    ("en", signs(the("law"), adjuncts=season("may")), "she signs the law in may .", "elle signe la loi en mai."),
     (
         "au printemps",
         signs(the("law"), adjuncts=season("spring")),
@@ -625,8 +514,7 @@ def pair_of(structure):
 
 
 @pytest.mark.parametrize(
-    ("structure", "english", "french"),
-    [pytest.param(*row[1:], id=f"{row[2]}: {row[0]}") for row in BY_HAND],
+    ("structure", "english", "french"), [pytest.param(*row[1:], id=f"{row[2]}: {row[0]}") for row in BY_HAND]
 )
 def test_the_grammar_writes_what_was_checked_by_hand(structure, english, french):
     pair = pair_of(structure)
@@ -649,10 +537,7 @@ LINKED = [
     (signs(the("law"), **PAST), "elle:she a:signed signé:signed la:the loi:law"),
     (signs(the("law"), **FUTURE), "elle:she signera:will+sign la:the loi:law"),
     (signs(some("law"), **NEVER), "elle:she ne:never signe:signs jamais:never de:any lois:laws"),
-    (
-        sees(a("member", of=the("committee"))),
-        "il:he voit:sees un:a membre:member du:of+the comité:committee",
-    ),
+    (sees(a("member", of=the("committee"))), "il:he voit:sees un:a membre:member du:of+the comité:committee"),
     (talks("them"), "il:he leur:to+them parle:talks"),
     (gives(the("book"), "him"), "elle:she lui:him donne:gives le:the livre:book"),
     (talks(the("judge")), "il:he parle:talks au:to+the juge:judge"),

@@ -48,10 +48,7 @@ def test_french_tokens_become_text(tokens, text):
         ("He gives her the letter", "il lui donne la lettre."),
         ("He sees her letter", "il voit sa lettre."),
         ("He sees her", "il la voit."),
-        (
-            "They won't talk to her new friend at the hospital!",
-            "ils ne parleront pas à son nouvel ami à l'hôpital.",
-        ),
+        ("They won't talk to her new friend at the hospital!", "ils ne parleront pas à son nouvel ami à l'hôpital."),
         ("She sign the law", None),
         ("She signs an law", None),
         ("They saw them", None),

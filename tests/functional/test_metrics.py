@@ -4,12 +4,7 @@ import pytest
 import sacrebleu
 import torch
 
-from course_lib.functional.metrics import (
-    alignment_error_rate,
-    argmax_alignment,
-    bleu_by_length,
-    corpus_bleu,
-)
+from course_lib.functional.metrics import alignment_error_rate, argmax_alignment, bleu_by_length, corpus_bleu
 
 
 def random_corpus(seed, *, sentences=20, shortest=1, longest=15):
