@@ -74,11 +74,6 @@ def test_a_drawing_stands_on_a_ground(splits):
     torch.testing.assert_close(on_colours.masked_select(empty), colours.expand_as(on_colours).masked_select(empty))
 
 
-def test_an_unknown_split_is_refused():
-    with pytest.raises(ValueError, match="'dev'"):
-        icons("dev")
-
-
 def test_the_readme_names_every_sheet_and_its_package():
     readme = data_path("images", "icons", "README.md").read_text(encoding="utf-8")
     assert all(

@@ -65,18 +65,6 @@ def test_a_carved_maze_has_every_room_and_one_way_more_for_each_loop(seed):
         assert len(maze.pairs(1)) // 2 == len(maze.cells) - 1 + loops  # edges: of a tree, and the loops
 
 
-def test_a_seed_gives_the_same_maze_and_walks_and_another_seed_others():
-    state = torch.get_rng_state()
-    walls = [carve(5, seed=seed).walls for seed in (3, 3, 4)]
-    assert torch.equal(walls[0], walls[1]) and not torch.equal(walls[0], walls[2])
-    maze = carve(4, loops=3)
-    for kind in KINDS:
-        walks = [demonstrate(maze, kind, maze.pairs(6), length=15, seed=seed) for seed in (3, 3, 4)]
-        assert all(torch.equal(a, b) for a, b in zip(walks[0], walks[1], strict=True))
-        assert not torch.equal(walks[0].actions, walks[2].actions)
-    assert torch.equal(torch.get_rng_state(), state)
-
-
 def test_a_state_is_a_one_for_the_cell_and_a_one_for_the_goal():
     states = drawn().states(torch.tensor([[2, 4]]), torch.tensor([6]))
     assert states.nonzero().tolist() == [[0, 0, 2], [0, 0, 7 + 6], [0, 1, 4], [0, 1, 7 + 6]]
@@ -162,20 +150,3 @@ def test_walks_are_joined_and_taken_by_row():
     assert len(both.goals) == 3 * count
     again = both.take(torch.arange(count, 2 * count))
     assert isinstance(again, Walks) and all(torch.equal(a, b) for a, b in zip(again, parts[1], strict=True))
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: Maze(torch.ones(3, 3, dtype=torch.bool)), r"\(3, 3\) walls"),
-        (lambda: drawn("..#."), "cell 2 cannot be reached"),
-        (lambda: drawn().pairs(7), "no two cells are 7 steps apart; the most is 6"),
-        (lambda: carve(1), "got 1"),
-        (lambda: carve(2, loops=2), "loops must be 0 to 1, .* got 2"),
-        (lambda: demonstrate(drawn(), "thief", drawn().pairs(1), length=3), "expert, detour, wanderer, got 'thief'"),
-        (lambda: rollout(drawn(), towards([0]), drawn().pairs(1), length=0), "got 0"),
-    ],
-)
-def test_what_cannot_be_is_named(make, message):
-    with pytest.raises(ValueError, match=message):
-        make()

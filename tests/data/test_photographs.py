@@ -103,18 +103,5 @@ def test_with_a_size_it_is_the_square_in_the_middle_scaled():
     torch.testing.assert_close(photograph("chelsea", size=300), middle)
 
 
-def test_a_photograph_may_be_changed_without_harm_to_the_next():
-    photograph("grass").zero_()
-    assert photograph("grass").mean() > 0.1
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"), [({"name": "moon"}, "no photograph 'moon'.*astronaut"), ({"size": 0}, "1 pixel or more")]
-)
-def test_what_is_not_there_is_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        photograph(**{"name": "grass"} | arguments)
-
-
 def readme():
     return data_path(FOLDER, "README.md").read_text(encoding="utf-8")

@@ -5,7 +5,6 @@ from course_lib.data import scenes
 from course_lib.data.digits import INK, digit_shapes, handwritten_digits
 from course_lib.data.photographs import PHOTOGRAPHS, photograph
 from course_lib.data.scenes import ABSENT, TEXTURE_SIZE, TEXTURES, DigitScenes
-from tests.data.fingerprints import assert_fingerprint, assert_same_images_on_every_call
 
 CROWD = DigitScenes(split="validation", digits=(1, 3), clutter=(0.2, 1.0), size=48)
 
@@ -25,22 +24,6 @@ def anatomy(source, count, seed, monkeypatch):
     monkeypatch.setattr(scenes, "draw_digits", draw)
     most = source.digits[1]  # large batches are drawn in parts, each part digit by digit
     return batch, behind, [torch.cat(inks[digit::most]) for digit in range(most)]
-
-
-def test_scenes_are_the_same_on_every_call():
-    assert_same_images_on_every_call(CROWD, differs_from=DigitScenes(split="test", digits=(1, 3), size=48))
-
-
-def test_scenes_are_the_same_on_every_machine():
-    batch = DigitScenes(split="validation", digits=(1, 2), clutter=(0.2, 1.0)).batch(3, 7)
-    assert batch.labels.tolist() == [[5, 4], [0, 0], [5, 8]]
-    assert batch.boxes[0].tolist() == [[10, 9, 19, 20], [16, 8, 28, 25]]
-    expected = [0.556, 0.4329, 0.4981, 0.4008, 0.2612, 0.294, 0.4722, 0.2904, 0.3759, 0.4938, 0.4762, 0.589]
-    assert_fingerprint(batch.pixels, expected)
-    colour = DigitScenes(split="train", colour=True, size=48).batch(1, 7)
-    assert colour.labels.tolist() == [[3]]
-    expected = [0.6506, 0.5755, 0.5954, 0.6757, 0.4846, 0.4038, 0.4425, 0.5364, 0.4689, 0.4043, 0.4972, 0.534]
-    assert_fingerprint(colour.pixels, expected)
 
 
 def test_textures_of_the_splits_are_disjoint():
@@ -168,35 +151,8 @@ def test_noise_has_its_standard_deviation(monkeypatch):
     assert loud.min() >= 0 and loud.max() <= 1
 
 
-@pytest.mark.parametrize(("size", "colour"), [(32, False), (48, True), (64, False)])
-def test_scenes_come_in_sizes_grey_and_coloured(size, colour):
-    batch = DigitScenes(split="train", size=size, colour=colour, digits=(1, 2)).batch(20, 0)
-    assert batch.pixels.shape == (20, 3 if colour else 1, size, size)
-    assert batch.semantic.shape == batch.instances.shape == (20, size, size)
-    assert batch.labels.shape == batch.present.shape == (20, 2) and batch.boxes.shape == (20, 2, 4)
-    assert batch.pixels.min() >= 0 and batch.pixels.max() <= 1
-
-
 def test_scenes_of_some_classes_keep_the_digits_as_labels():
     batch = DigitScenes(split="train", classes=(6, 9)).batch(60, 0)
     assert set(batch.labels.flatten().tolist()) == {6, 9}
     pixels, labels = batch.classification()
     assert torch.equal(labels, batch.labels[:, 0]) and torch.equal(pixels, batch.pixels)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"split": "dev"}, "split must be one of"),
-        ({"size": 200}, "at most 192 pixels"),
-        ({"digits": (2, 1)}, "1 <= fewest <= most, got \\(2, 1\\)"),
-        ({"digits": (0, 1)}, "1 <= fewest"),
-        ({"clutter": 1.5}, "a number from 0 to 1"),
-        ({"clutter": (0.7, 0.2)}, "low before high"),
-        ({"contrast": 0.6}, "from 0 to 0.5"),
-        ({"noise": -0.1}, "noise must be 0 or more"),
-    ],
-)
-def test_settings_out_of_range_are_refused(settings, message):
-    with pytest.raises(ValueError, match=message):
-        DigitScenes(**{"split": "train"} | settings)

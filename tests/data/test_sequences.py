@@ -24,25 +24,3 @@ def test_noise_is_the_share_of_symbols_after_the_first(noise):
     assert (later != 6).float().mean().item() == pytest.approx(noise, abs=0.02)
     assert torch.equal(tokens[:, 0], first) and (first < 6).all()
     assert (tokens >= 0).all() and (tokens <= 6).all()
-
-
-def test_a_seed_gives_the_same_sequences_and_another_seed_others():
-    state = torch.get_rng_state()
-    first, again, other = (first_symbol(9, 5, seed=seed) for seed in (3, 3, 4))
-    assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
-    assert not torch.equal(first.tokens, other.tokens)
-    assert torch.equal(torch.get_rng_state(), state)
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: first_symbol(0, 5), "count=0"),
-        (lambda: first_symbol(3, 0), "length=0"),
-        (lambda: first_symbol(3, 5, num_symbols=1), "num_symbols=1"),
-        (lambda: first_symbol(3, 5, noise=1.5), "got 1.5"),
-    ],
-)
-def test_impossible_tasks_are_refused(make, message):
-    with pytest.raises(ValueError, match=message):
-        make()
