@@ -1,4 +1,3 @@
-import jaxtyping
 import pytest
 import torch
 import torch.nn.functional as F
@@ -10,7 +9,6 @@ from course_lib.functional.attention import (
     causal_mask,
     combine_masks,
     local_mask,
-    masked_softmax,
     padding_mask,
     projected_additive_scores,
     readable_attention,
@@ -19,12 +17,6 @@ from course_lib.functional.local_attention import local_attention
 
 SHAPES = [(1, 1, 1, 1, 3), (2, 3, 5, 5, 4), (2, 1, 4, 7, 8), (3, 2, 9, 6, 5)]  # B, H, T_q, T_k, d
 MASKS = ["none", "causal", "padding", "local", "hidden rows"]
-
-
-@pytest.fixture
-def unchecked_shapes(monkeypatch):
-    """Outside of tests nobody checks the annotated shapes: the function itself has to speak up."""
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
 def draw(B, H, T_q, T_k, d, *, dtype=torch.float64, d_v=None):
@@ -57,7 +49,7 @@ def gradients(output, inputs):
 @pytest.mark.parametrize("with_bias", [False, True])
 def test_fused_and_readable_attention_agree(shape, kind, with_bias):
     B, H, T_q, T_k, _ = shape
-    inputs = draw(*shape)
+    inputs = draw(*shape, d_v=7 if kind == "none" else None)
     bias = torch.randn(H, T_q, T_k, dtype=torch.float64, requires_grad=True) if with_bias else None
     options = {"mask": make_mask(kind, B, T_q, T_k), "bias": bias, "scale": 0.3}
     fused, (readable, _) = attention(*inputs, **options), readable_attention(*inputs, **options)
@@ -80,12 +72,6 @@ def test_both_twins_agree_with_pytorch(shape, kind):
             torch.testing.assert_close(a, b, atol=1e-6, rtol=1e-6)
 
 
-def test_causal_of_equal_lengths_is_pytorchs_causal():
-    inputs = draw(2, 3, 6, 6, 4)
-    wanted = F.scaled_dot_product_attention(*inputs, is_causal=True)
-    torch.testing.assert_close(attention(*inputs, causal=True), wanted, atol=1e-12, rtol=0)
-
-
 @pytest.mark.parametrize("T_q", [1, 2, 6])
 def test_causal_with_fewer_queries_places_them_at_the_end(T_q):
     q, k, v = draw(2, 3, 6, 6, 4)
@@ -97,11 +83,6 @@ def test_causal_with_fewer_queries_places_them_at_the_end(T_q):
         torch.testing.assert_close(late, whole[:, :, -T_q:], atol=1e-12, rtol=0)
 
 
-def test_queries_before_the_first_key_see_nothing():
-    output = attention(*draw(1, 1, 5, 3, 4), causal=True)
-    assert (output[:, :, :2] == 0).all() and (output[:, :, 2:] != 0).all()
-
-
 @pytest.mark.parametrize("with_bias", [False, True])
 def test_causal_holds_beside_a_mask_and_a_bias(with_bias):
     q, k, v = draw(2, 2, 5, 5, 4)
@@ -110,13 +91,6 @@ def test_causal_holds_beside_a_mask_and_a_bias(with_bias):
     actual = attention(q, k, v, mask=mask, bias=bias, causal=True)
     wanted, _ = readable_attention(q, k, v, mask=mask & causal_mask(5), bias=bias)
     torch.testing.assert_close(actual, wanted, atol=1e-12, rtol=0)
-
-
-def test_future_keys_get_no_gradient():
-    q, k, v = draw(1, 2, 6, 6, 4)
-    attention(q, k, v, causal=True)[0, :, 2].sum().backward()
-    for past_and_future in (k.grad, v.grad):
-        assert (past_and_future[0, :, 3:] == 0).all() and (past_and_future[0, :, :3] != 0).any()
 
 
 @pytest.mark.parametrize("twin", [attention, lambda *a, **kw: readable_attention(*a, **kw)[0]])
@@ -135,32 +109,10 @@ def test_a_query_that_sees_nothing_gets_zeros_and_passes_none_on(twin, with_bias
     assert (grads[0][:, :, 1] == 0).all() and (grads[0][:, :, 0] != 0).all()
 
 
-def test_nothing_visible_at_all_gives_zeros():
-    q, k, v = draw(1, 1, 3, 4, 3)
-    output = attention(q, k, v, mask=torch.zeros(3, 4, dtype=torch.bool))
-    assert (output == 0).all()
-    assert all((grad == 0).all() for grad in gradients(output, [q, k, v]))
-
-
-def test_weights_of_a_query_sum_to_one_over_what_it_sees():
-    q, k, _ = draw(2, 3, 5, 7, 4)
-    mask = padding_mask(torch.tensor([2, 7]), 7)
-    weights = attention_weights(q, k, mask=mask)
-    torch.testing.assert_close(weights.sum(-1), torch.ones(2, 3, 5, dtype=torch.float64), atol=1e-12, rtol=0)
-    assert (weights[0, :, :, 2:] == 0).all() and (weights[0, :, :, :2] > 0).all()
-
-
 def test_weights_follow_the_formula_by_hand():
     q, k = torch.tensor([[1.0, 0.0, 0.0, 0.0]]), torch.tensor([[2.0, 9.0, 9.0, 9.0], [0.0, 9.0, 9.0, 9.0]])
     e = torch.tensor(1.0).exp()  # (2 - 0) / sqrt(4)
     torch.testing.assert_close(attention_weights(q, k), torch.stack([e / (1 + e), 1 / (1 + e)])[None])
-
-
-def test_values_may_have_a_width_of_their_own():
-    inputs = draw(2, 2, 3, 4, 5, d_v=7)
-    output = attention(*inputs)
-    assert output.shape == (2, 2, 3, 7)
-    torch.testing.assert_close(output, readable_attention(*inputs)[0], atol=1e-12, rtol=0)
 
 
 def test_dropout_drops_weights_and_keeps_the_mean():
@@ -171,14 +123,6 @@ def test_dropout_drops_weights_and_keeps_the_mean():
     assert dropped.std() > 0.005
     assert abs(dropped.mean().item() - 1) < 0.02
     assert attention(q[:, :, :200], k, v).std() < 1e-5
-
-
-@pytest.mark.parametrize("kind", ["none", "padding", "hidden rows"])
-def test_gradients_of_attention_agree_with_finite_differences(kind):
-    inputs = draw(2, 1, 3, 4, 2)
-    mask = make_mask(kind, 2, 3, 4)
-    assert torch.autograd.gradcheck(lambda q, k, v: attention(q, k, v, mask=mask), inputs)
-    assert torch.autograd.gradcheck(lambda q, k, v: readable_attention(q, k, v, mask=mask)[0], inputs)
 
 
 @pytest.mark.parametrize("length", [1, 2, 7, 12])
@@ -210,39 +154,6 @@ def test_additive_scores_are_the_paper_s_loop():
     torch.testing.assert_close(projected_additive_scores(q @ W.T, k @ U.T, v), scores)
 
 
-@pytest.mark.parametrize("mask", [torch.zeros(5, 5), torch.ones(5, 5, dtype=torch.long)], ids=["float", "int"])
-@pytest.mark.parametrize("function", [attention, readable_attention])
-@pytest.mark.parametrize("causal", [False, True])
-def test_a_mask_that_is_not_boolean_is_named(mask, function, causal):
-    with pytest.raises(ValueError, match=f"must be boolean.*{mask.dtype}.*bias"):
-        function(*draw(1, 2, 5, 5, 4), mask=mask, causal=causal)
-
-
-@pytest.mark.parametrize("function", [attention, readable_attention])
-@pytest.mark.parametrize("name", ["mask", "bias"])
-def test_shapes_that_do_not_broadcast_are_named(function, name):
-    term = torch.ones(2, 1, 5, 3)
-    with pytest.raises(ValueError, match=rf"{name} of shape \(2, 1, 5, 3\).*\(2, 3, 5, 4\)"):
-        function(*draw(2, 3, 5, 4, 6), **{name: term.bool() if name == "mask" else term})
-
-
-def test_a_mask_may_not_add_a_batch_axis():
-    with pytest.raises(ValueError, match=r"\(2, 5, 5\)"):
-        attention(*(torch.randn(5, 4) for _ in range(3)), mask=torch.ones(2, 5, 5, dtype=torch.bool))
-
-
-@pytest.mark.parametrize("function", [attention, readable_attention])
-@pytest.mark.parametrize(
-    "shapes",
-    [[(2, 5, 4), (2, 5, 3), (2, 5, 4)], [(2, 5, 4), (2, 6, 4), (2, 5, 4)], [(2, 5, 4), (3, 5, 4), (3, 5, 4)]],
-    ids=["width", "length", "batch"],
-)
-def test_queries_keys_and_values_that_do_not_fit_are_named(function, shapes, unchecked_shapes):
-    with pytest.raises(ValueError) as error:
-        function(*(torch.randn(*shape) for shape in shapes))
-    assert all(str(shape) in str(error.value) for shape in shapes)
-
-
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(("T_q", "given"), [(6, "mask"), (6, "bias"), (2, "nothing"), (2, "both")])
 def test_local_attention_beside_a_mask_a_bias_or_a_cache_is_attention_under_the_local_mask(T_q, given, causal):
@@ -262,11 +173,3 @@ def test_a_bias_of_minus_infinity_for_all_keys_gives_zeros_in_both_twins():
     fused, (readable, weights) = attention(q, k, v, bias=bias), readable_attention(q, k, v, bias=bias)
     torch.testing.assert_close(fused, readable, atol=1e-12, rtol=0)
     assert (weights[:, :, 1] == 0).all() and (readable[:, :, 1] == 0).all()
-
-
-def test_other_bad_arguments_are_named(unchecked_shapes):
-    q = torch.randn(2, 3, 4)
-    with pytest.raises(ValueError, match="0 or more, got -1"):
-        local_attention(q, q, q, window=-1)
-    with pytest.raises(ValueError, match="torch.float32"):
-        masked_softmax(torch.randn(2, 3), torch.ones(2, 3))

@@ -30,19 +30,11 @@ def test_the_papers_schedule():
     assert linear_schedule(100).alpha_bars[-1] < 1e-4
 
 
-@pytest.mark.parametrize(("steps", "last"), [(10, 0.02), (0, 0.02), (1000, -0.01)])
-def test_a_schedule_that_is_none_is_refused(steps, last):
-    with pytest.raises(ValueError, match="between 0 and 1"):
-        linear_schedule(steps, last=last)
-
-
 def test_under_the_cosine_schedule_alpha_bar_is_a_squared_cosine():
     kept = cosine_schedule(1000).alpha_bars
     assert kept[0] > 0.999 and kept[-1] < 1e-4 and (kept.diff() < 0).all()
     angle = [math.cos((x + 0.008) / 1.008 * math.pi / 2) ** 2 for x in (0.5, 0.0)]
     assert kept[499] == pytest.approx(angle[0] / angle[1], rel=1e-3)
-    with pytest.raises(ValueError, match="got 0"):
-        cosine_schedule(0)
 
 
 def test_a_velocity_says_the_noise_and_the_image():

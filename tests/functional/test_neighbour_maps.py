@@ -1,7 +1,5 @@
 """Maps in the plane: neighbours stay together, as in scikit-learn's."""
 
-import math
-
 import pytest
 import torch
 from scipy.spatial.distance import squareform
@@ -55,14 +53,3 @@ def test_groups_are_apart():
     centres = places.mean(dim=1)
     within = (places - centres[:, None]).norm(dim=2).max()
     assert torch.pdist(centres).min() > 2 * within
-
-
-def test_the_same_points_give_the_same_map():
-    points = groups(1)
-    assert torch.equal(tsne(points, steps=50), tsne(points, steps=50))
-
-
-@pytest.mark.parametrize("perplexity", [1.0, 19.0, math.inf])
-def test_a_perplexity_that_cannot_be_is_refused(perplexity):
-    with pytest.raises(ValueError, match="between 1 and N - 1 = 19"):
-        neighbour_shares(torch.randn(20, 3), perplexity)

@@ -30,22 +30,7 @@ def test_the_readable_norms_agree_with_pytorch_in_values_and_gradients(shape, ep
             torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-12)
 
 
-def test_layer_norm_forgets_shift_and_scale_and_rms_norm_scale_alone():
-    torch.manual_seed(0)
-    x = torch.randn(5, 8, dtype=torch.float64)
-    torch.testing.assert_close(layer_norm(3 * x + 7, eps=0.0), layer_norm(x, eps=0.0))
-    torch.testing.assert_close(rms_norm(3 * x, eps=0.0), rms_norm(x, eps=0.0))
-    assert (rms_norm(x + 7, eps=0.0) - rms_norm(x, eps=0.0)).abs().max() > 0.1
-    torch.testing.assert_close(layer_norm(x, eps=0.0).pow(2).mean(-1), torch.ones(5, dtype=torch.float64))
-
-
-def test_no_row_depends_on_another():
-    x = torch.randn(4, 6, requires_grad=True)
-    for norm in (layer_norm, rms_norm):
-        (grad,) = torch.autograd.grad(norm(x)[1].sin().sum(), x)
-        assert (grad[[0, 2, 3]] == 0).all() and (grad[1] != 0).any()
-
-
-def test_constant_features_stay_finite():
-    assert (layer_norm(torch.full((2, 3), 5.0)) == 0).all()
-    assert (rms_norm(torch.zeros(2, 3)) == 0).all()
+@pytest.mark.parametrize("x", [torch.randn(4, 6) / 100, torch.full((2, 3), 5.0), torch.zeros(2, 3)])
+def test_without_gain_and_bias_they_are_pytorchs_with_the_usual_eps(x):
+    torch.testing.assert_close(layer_norm(x), nn.functional.layer_norm(x, x.shape[-1:]))
+    torch.testing.assert_close(rms_norm(x), nn.functional.rms_norm(x, x.shape[-1:], eps=1e-6))

@@ -33,26 +33,6 @@ def test_far_positions_keep_their_digits():
         assert last[2 * i].item() == pytest.approx(math.sin(100_000 / 10_000 ** (2 * i / 6)), abs=1e-6)
 
 
-def test_a_shift_is_one_rotation_at_every_position():
-    pairs = torch.view_as_complex(sinusoidal_positions(30, 6).unflatten(1, (3, 2)).double())
-    turns = pairs[7:] / pairs[:-7]
-    torch.testing.assert_close(turns, turns[:1].expand_as(turns), atol=1e-5, rtol=0)
-
-
-def test_similarity_depends_on_the_distance_only():
-    table = sinusoidal_positions(20, 16).double()
-    similarity = table @ table.T
-    for distance in (0, 3, 9):
-        diagonal = similarity.diagonal(distance)
-        torch.testing.assert_close(diagonal, diagonal[:1].expand_as(diagonal), atol=1e-5, rtol=0)
-
-
-@pytest.mark.parametrize(("length", "dim"), [(0, 4), (5, 3), (5, 0)])
-def test_bad_sizes_are_named(length, dim):
-    with pytest.raises(ValueError, match=f"length={length}, dim={dim}"):
-        sinusoidal_positions(length, dim)
-
-
 @pytest.mark.parametrize("bidirectional", [True, False])
 @pytest.mark.parametrize(("num_buckets", "max_distance"), [(32, 128), (8, 20), (12, 7), (5, 9), (33, 500)])
 def test_near_keys_have_buckets_of_their_own_and_far_ones_share_them(num_buckets, max_distance, bidirectional):
@@ -74,28 +54,12 @@ def test_shared_buckets_grow_logarithmically():
     }
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [{"num_buckets": 3}, {"num_buckets": 1, "bidirectional": False}, {"num_buckets": 32, "max_distance": 8}],
-    ids=str,
-)
-def test_buckets_that_cannot_be_are_named(settings):
-    with pytest.raises(ValueError, match=f"num_buckets={settings['num_buckets']}, max_distance="):
-        relative_buckets(torch.arange(3), **settings)
-
-
 def test_a_grid_has_the_code_of_the_column_beside_that_of_the_row():
     grid = sinusoidal_positions_2d(3, 5, 8).view(3, 5, 8)
     line = sinusoidal_positions(5, 4, halves=True)
     for row in range(3):
         for column in range(5):
             assert torch.equal(grid[row, column], torch.cat([line[column], line[row]]))
-
-
-@pytest.mark.parametrize(("height", "width", "dim"), [(0, 2, 4), (2, 0, 4), (2, 3, 6), (2, 3, 0)])
-def test_bad_grids_are_named(height, width, dim):
-    with pytest.raises(ValueError, match=f"{height} x {width}, dim={dim}"):
-        sinusoidal_positions_2d(height, width, dim)
 
 
 def keys_cubic(distance):
@@ -123,13 +87,6 @@ def test_interpolated_positions_are_bicubic_in_both_directions(height, width):
     torch.testing.assert_close(interpolate_positions(positions, height, width), expected)
 
 
-def test_positions_of_the_same_size_stay_and_none_are_refused():
-    positions = torch.randn(3, 4, 6, generator=torch.Generator().manual_seed(0))
-    torch.testing.assert_close(interpolate_positions(positions, 3, 4), positions)
-    with pytest.raises(ValueError, match=r"at least one patch in each direction, got 0 x 4"):
-        interpolate_positions(positions, 0, 4)
-
-
 def test_a_pair_is_turned_by_its_own_angle_at_each_position():
     x, turned = torch.randn(7, 6, dtype=torch.float64), torch.empty(7, 6, dtype=torch.float64)
     for m in range(7):
@@ -140,44 +97,9 @@ def test_a_pair_is_turned_by_its_own_angle_at_each_position():
     torch.testing.assert_close(rotate(x, rotary_turns(7, 6).double()), turned, atol=1e-6, rtol=0)
 
 
-def test_in_another_order_the_pairs_are_the_paper_s_neighbours():
-    """Eq. (34): x cos + (-x_2, x_1, -x_4, x_3, ...) sin, with each angle twice."""
-    torch.manual_seed(0)
-    x, turns = torch.randn(2, 5, 8), rotary_turns(5, 8, base=100.0)
-    cos, sin = (wave.repeat_interleave(2, dim=-1) for wave in turns.unbind(1))
-    paper = x * cos + torch.stack([-x[..., 1::2], x[..., 0::2]], dim=-1).flatten(-2) * sin
-    order = torch.tensor([0, 2, 4, 6, 1, 3, 5, 7])
-    torch.testing.assert_close(rotate(x[..., order], turns), paper[..., order], atol=1e-6, rtol=0)
-
-
-@pytest.mark.parametrize("base", [10_000.0, 5.0])
-def test_scores_of_rotated_queries_and_keys_depend_on_the_distance_only(base):
-    torch.manual_seed(0)
-    q, k = torch.randn(2, 8, dtype=torch.float64)
-    turns = rotary_turns(30, 8, base=base).double()
-    scores = rotate(q.expand(30, 8), turns) @ rotate(k.expand(30, 8), turns).T
-    for distance in (-9, 0, 3, 12):
-        diagonal = scores.diagonal(distance)
-        torch.testing.assert_close(diagonal, diagonal[:1].expand_as(diagonal), atol=1e-5, rtol=0)
-    assert (scores[0] - scores[0, 0])[1:].abs().min() > 1e-3  # and they do depend on it
-    torch.testing.assert_close(scores[0, 0], q @ k, atol=1e-12, rtol=0)
-
-
-def test_rotating_keeps_every_length():
-    torch.manual_seed(0)
-    x = torch.randn(3, 50, 6)
-    torch.testing.assert_close(rotate(x, rotary_turns(50, 6)).norm(dim=-1), x.norm(dim=-1))
-
-
 def test_the_first_pair_turns_by_one_radian_and_a_larger_base_slows_the_others():
     slow, fast = rotary_turns(3, 8, base=1e6), rotary_turns(3, 8, base=10.0)
     for turns, base in ((slow, 1e6), (fast, 10.0)):
         angles = torch.atan2(turns[1, 1], turns[1, 0])
         torch.testing.assert_close(angles, torch.tensor([base ** (-i / 4) for i in range(4)]))
     assert torch.equal(slow[0], torch.tensor([[1.0] * 4, [0.0] * 4]))
-
-
-@pytest.mark.parametrize(("length", "dim"), [(0, 4), (5, 3), (5, 0)])
-def test_bad_sizes_of_rotations_are_named(length, dim):
-    with pytest.raises(ValueError, match=f"length={length}, dim={dim}"):
-        rotary_turns(length, dim)

@@ -34,24 +34,6 @@ def test_top_p_equals_the_official_one(p):
         assert same_distribution(top_p(logits(seed=seed), p), TopPLogitsWarper(p)(None, logits(seed=seed)))
 
 
-@pytest.mark.parametrize(("value", "k", "p"), [(0.5, 4, 0.9), (2.0, 10, 0.5), (1.3, 3, 0.99)])
-def test_filters_after_one_another_equal_the_official_ones(value, k, p):
-    ours = top_p(top_k(temperature(logits(), value), k), p)
-    theirs = logits()
-    for warp in (TemperatureLogitsWarper(value), TopKLogitsWarper(k), TopPLogitsWarper(p)):
-        theirs = warp(None, theirs)
-    assert same_distribution(ours, theirs)
-
-
-def test_the_nucleus_is_the_smallest_set_that_reaches_p():
-    for p in (0.2, 0.6, 0.95):
-        scores = logits(rows=50)
-        kept, probabilities = top_p(scores, p) > NONE, scores.softmax(-1)
-        mass = (probabilities * kept).sum(-1)
-        least = probabilities.masked_fill(~kept, 2.0).min(-1).values
-        assert (mass >= p - 1e-6).all() and (mass - least < p).all()
-
-
 def test_the_nucleus_of_an_even_distribution_is_a_share_of_it():
     assert (top_p(torch.zeros(1, 8), 0.5) > NONE).sum() == 4
 
@@ -87,15 +69,3 @@ def test_draws_follow_the_distribution():
 def test_a_seed_repeats_its_draws():
     first, again, other = (draw(logits(rows=40), torch.Generator().manual_seed(seed)) for seed in (1, 1, 2))
     assert (first == again).all() and (first != other).any()
-
-
-def test_bad_arguments_are_named():
-    for value in (0.0, -1.0, float("inf"), float("nan")):
-        with pytest.raises(ValueError, match=f"temperature must be positive and finite, got {value}"):
-            temperature(logits(), value)
-    for k in (0, -3):
-        with pytest.raises(ValueError, match=f"top_k must be 1 or more, got {k}"):
-            top_k(logits(), k)
-    for p in (0.0, -0.1, 1.1, float("nan")):
-        with pytest.raises(ValueError, match=f"at most 1, got {p}"):
-            top_p(logits(), p)

@@ -36,9 +36,3 @@ def test_a_blur_is_wrong_along_the_seams_alone_and_less_where_tiles_overlap():
     near = near | near.T
     assert wrong[0][~near].max() < 1e-6 < 0.05 < wrong[0][near].mean()
     assert wrong[0].mean() > 2 * wrong[8].mean() > 0
-
-
-@pytest.mark.parametrize("overlap", [-1, 32])
-def test_tiles_that_do_not_move_on_are_refused(overlap):
-    with pytest.raises(ValueError, match="0 <= overlap < tile"):
-        in_tiles(lambda part: part, torch.rand(1, 1, 40, 40), tile=32, overlap=overlap)

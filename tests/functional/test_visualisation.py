@@ -1,6 +1,5 @@
 """Feature visualisation: fields, patches, maximisation, occlusion, each against what is known by hand."""
 
-import pytest
 import torch
 from torch import nn
 
@@ -35,8 +34,6 @@ def test_receptive_fields_are_those_that_a_gradient_measures():
 
 def test_fields_by_hand():
     assert receptive_fields([(3, 1), (3, 2), (3, 1)]) == [Field(3, 1), Field(5, 2), Field(9, 2)]
-    with pytest.raises(ValueError, match=r"\(0, 1\)"):
-        receptive_fields([(0, 1)])
 
 
 def test_a_patch_is_centred_on_its_place_and_empty_beyond_the_border():
@@ -52,8 +49,6 @@ def test_the_most_exciting_patches_come_best_first_and_one_from_each_image():
     found = most_exciting(maps, images, Field(3, 2), count=2)
     assert found.images == [2, 0]
     assert torch.equal(found.pictures[0], cut_out(images[2], 1, 2, Field(3, 2)))
-    with pytest.raises(ValueError, match="count"):
-        most_exciting(maps, images, Field(3, 2), count=5)
 
 
 def test_total_variation_and_blur_by_hand():
@@ -75,8 +70,6 @@ def test_maximising_finds_the_picture_that_a_linear_score_asks_for():
         lambda image: (image[:, 0] * wanted).sum((1, 2)), (1, 1, 2, 2), regularisers=Regularisers(variation=10, roll=0)
     )
     assert total_variation(smooth) < total_variation(found) / 4
-    with pytest.raises(ValueError, match="steps"):
-        maximise(lambda image: image.sum((1, 2, 3)), (1, 1, 2, 2), steps=0)
 
 
 def test_occlusion_is_high_where_the_score_looks():
@@ -84,5 +77,3 @@ def test_occlusion_is_high_where_the_score_looks():
     found = occlusion_map(lambda image: image[:, 0, 4, 1], image, size=3, stride=1)
     assert found.shape == (4, 4)
     assert found.nonzero().tolist() == [[2, 0], [2, 1], [3, 0], [3, 1]]
-    with pytest.raises(ValueError, match="7 pixels"):
-        occlusion_map(lambda image: image.sum((1, 2, 3)), image, size=7)
