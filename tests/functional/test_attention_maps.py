@@ -4,12 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from course_lib.functional.attention_maps import (
-    attention_distance,
-    attention_rollout,
-    patch_distances,
-    position_similarity,
-)
+from course_lib.functional.attention_maps import attention_distance, attention_rollout, position_similarity
 
 
 def random_weights(*shape, seed=0):
@@ -26,10 +21,6 @@ def distance_by_loops(weights, height, width, patch_size, extra):
     return total / len(places)
 
 
-def test_distances_of_a_hand_worked_grid():
-    assert patch_distances(2, 3, 4.0)[0].tolist() == pytest.approx([0, 4, 8, 4, 32**0.5, 80**0.5])
-
-
 @pytest.mark.parametrize("extra", [0, 1])
 def test_attention_distance_equals_its_definition(extra):
     height, width = 3, 4
@@ -39,19 +30,6 @@ def test_attention_distance_equals_its_definition(extra):
     for b in range(2):
         for h in range(5):
             assert found[b, h].item() == pytest.approx(distance_by_loops(weights[b, h], height, width, 8, extra))
-
-
-def test_attention_distance_of_hand_worked_heads():
-    itself, uniform = torch.eye(2), torch.full((2, 2), 0.5)
-    other = itself.flip(0)
-    assert attention_distance(torch.stack([itself, uniform, other]), 1, 2, 16).tolist() == [0, 8, 16]
-
-
-def test_what_a_patch_gives_to_the_class_token_has_no_distance():
-    weights = random_weights(7, 7)
-    half = weights.clone()
-    half[1:, 0], half[1:, 1:] = 0.5, weights[1:, 1:] / weights[1:, 1:].sum(-1, keepdim=True) * 0.5
-    torch.testing.assert_close(attention_distance(half, 2, 3), attention_distance(weights, 2, 3))
 
 
 def test_rollout_of_a_hand_worked_example():
@@ -70,12 +48,6 @@ def test_rollout_equals_the_sum_over_all_paths():
             paths = (mixed[2][out, b] * mixed[1][b, a] * mixed[0][a, start] for a in range(5) for b in range(5))
             assert found[out, start].item() == pytest.approx(sum(paths).item())
     torch.testing.assert_close(found.sum(dim=-1), torch.ones(5).double())
-
-
-def test_rollout_without_attention_is_the_identity_and_without_residual_the_product():
-    weights = random_weights(3, 2, 1, 4, 4)
-    torch.testing.assert_close(attention_rollout(weights, residual=1.0), torch.eye(4).expand(3, 4, 4))
-    torch.testing.assert_close(attention_rollout(weights, residual=0.0), weights[:, 1, 0] @ weights[:, 0, 0])
 
 
 def test_rollout_refuses_rows_that_do_not_sum_to_one():

@@ -6,16 +6,7 @@ from hypothesis import strategies as st
 from scipy import ndimage
 
 from course_lib.data.scenes import DigitScenes
-from course_lib.functional.segmentation import (
-    Instances,
-    average_precision,
-    connected_components,
-    find_instances,
-    mask_boxes,
-    mask_iou,
-    match_instances,
-    true_instances,
-)
+from course_lib.functional import segmentation
 
 
 def scipy_components(labels, connectivity):
@@ -35,22 +26,22 @@ def scipy_components(labels, connectivity):
 def test_components_equal_scipy_s(seed, height, width, connectivity, classes):
     generator = torch.Generator().manual_seed(seed)
     labels = torch.randint(classes, (3, height, width), generator=generator)
-    ours = connected_components(labels, connectivity=connectivity)
+    ours = segmentation.connected_components(labels, connectivity=connectivity)
     assert np.array_equal(ours.numpy(), np.stack([scipy_components(each, connectivity) for each in labels.numpy()]))
 
 
 def test_a_long_snake_is_one_component_and_corners_do_not_connect():
     snake = torch.zeros(1, 41, 41, dtype=torch.long)
     snake[:, ::2] = snake[:, 1::4, -1] = snake[:, 3::4, 0] = 1  # there and back, row by row
-    assert torch.equal(connected_components(snake), snake)
-    assert connected_components(torch.tensor([[[0, 3], [3, 0]]])).tolist() == [[[0, 1], [2, 0]]]
+    assert torch.equal(segmentation.connected_components(snake), snake)
+    assert segmentation.connected_components(torch.tensor([[[0, 3], [3, 0]]])).tolist() == [[[0, 1], [2, 0]]]
 
 
 def test_a_box_ends_just_behind_its_mask():
     masks = torch.zeros(3, 5, 6, dtype=torch.bool)
     masks[0, 1:3, 2:6] = masks[1, 4, 0] = masks[2] = True
-    assert mask_boxes(masks).tolist() == [[2, 1, 6, 3], [0, 4, 1, 5], [0, 0, 6, 5]]
-    assert mask_boxes(masks[:0]).shape == (0, 4)
+    assert segmentation.mask_boxes(masks).tolist() == [[2, 1, 6, 3], [0, 4, 1, 5], [0, 0, 6, 5]]
+    assert segmentation.mask_boxes(masks[:0]).shape == (0, 4)
 
 
 def squares(*places, size=2, classes=None, scores=None):
@@ -58,7 +49,7 @@ def squares(*places, size=2, classes=None, scores=None):
     masks = torch.zeros(len(places), 8, 8, dtype=torch.bool)
     for mask, (row, column) in zip(masks, places, strict=True):
         mask[row : row + size, column : column + size] = True
-    return Instances(
+    return segmentation.Instances(
         masks=masks,
         classes=torch.tensor(classes or [1] * len(places), dtype=torch.long),
         scores=torch.tensor(scores or [1.0] * len(places), dtype=torch.float32),
@@ -66,23 +57,28 @@ def squares(*places, size=2, classes=None, scores=None):
 
 
 def test_overlap_is_intersection_over_union():
-    overlap = mask_iou(squares((0, 0), (4, 4)).masks, squares((0, 1), (4, 4), (6, 0)).masks)
+    overlap = segmentation.mask_iou(squares((0, 0), (4, 4)).masks, squares((0, 1), (4, 4), (6, 0)).masks)
     assert overlap.tolist() == [pytest.approx([1 / 3, 0, 0]), pytest.approx([0, 1, 0])]
-    assert mask_iou(torch.zeros(1, 2, 2).bool(), torch.zeros(1, 2, 2).bool()).item() == 0
+    assert segmentation.mask_iou(torch.zeros(1, 2, 2).bool(), torch.zeros(1, 2, 2).bool()).item() == 0
 
 
 def test_a_second_guess_at_the_same_thing_is_wrong_and_the_surer_one_comes_first():
     true = squares((0, 0), (4, 4))
     guesses = squares((0, 0), (0, 0), (4, 4), scores=[0.5, 0.9, 0.1])
-    assert match_instances(guesses, true).tolist() == [False, True, True]
+    assert segmentation.match_instances(guesses, true).tolist() == [False, True, True]
 
 
 def test_a_guess_must_name_the_class_and_overlap_enough():
     true = squares((0, 0), size=4, classes=[3])
-    assert not match_instances(squares((0, 0), size=4, classes=[4]), true).any()
+    assert not segmentation.match_instances(squares((0, 0), size=4, classes=[4]), true).any()
     half = squares((0, 0), size=3, classes=[3])  # 9 of 16 pixels
-    assert match_instances(half, true, threshold=9 / 16).all() and not match_instances(half, true, threshold=0.57).any()
-    assert not match_instances(half, squares()).any() and match_instances(squares(), true).shape == (0,)
+    assert (
+        segmentation.match_instances(half, true, threshold=9 / 16).all()
+        and not segmentation.match_instances(half, true, threshold=0.57).any()
+    )
+    assert not segmentation.match_instances(half, squares()).any() and segmentation.match_instances(
+        squares(), true
+    ).shape == (0,)
 
 
 def test_a_vote_of_the_pixels_names_each_area_and_small_ones_are_left_out():
@@ -91,28 +87,28 @@ def test_a_vote_of_the_pixels_names_each_area_and_small_ones_are_left_out():
     logits[0, 2, 0, :3], logits[0, 3, 0, 3] = 3, 9  # three pixels for class 2 beside one that is surer of class 3
     logits[0, 1, 3:, 4:] = 5
     logits[0, 3, 4, 0] = 5  # a single pixel
-    first, second = find_instances(logits, smallest=2)
+    first, second = segmentation.find_instances(logits, smallest=2)
     assert len(second) == 0 and first.classes.tolist() == [2, 1]
-    assert mask_boxes(first.masks).tolist() == [[0, 0, 4, 1], [4, 3, 6, 5]]
+    assert segmentation.mask_boxes(first.masks).tolist() == [[0, 0, 4, 1], [4, 3, 6, 5]]
     shares = logits[0].softmax(dim=0)
     expected = [shares[2, 0, :4].mean().item(), shares[1, 3, 4].item()]
     assert first.scores.tolist() == pytest.approx(expected)
-    assert find_instances(logits)[0].classes.tolist() == [2, 1, 3]
+    assert segmentation.find_instances(logits)[0].classes.tolist() == [2, 1, 3]
 
 
 def test_things_that_touch_are_one_thing():
     logits = torch.zeros(1, 3, 4, 4)
     logits[0, 1, :, :2], logits[0, 2, :, 2:] = 5, 4
-    (found,) = find_instances(logits)
+    (found,) = segmentation.find_instances(logits)
     assert len(found) == 1 and found.classes.tolist() == [1]
 
 
 def test_the_true_things_of_scenes_have_their_masks_classes_and_boxes():
     scenes = DigitScenes(split="test", size=48, digits=(1, 3), clutter=0.0).batch(20, seed=0)
-    for index, image in enumerate(true_instances(scenes.instances, scenes.semantic, 11)):
+    for index, image in enumerate(segmentation.true_instances(scenes.instances, scenes.semantic, 11)):
         seen = scenes.boxes[index, :, 2] > 0
         assert image.classes.tolist() == (scenes.labels[index, seen] + 1).tolist()
-        assert mask_boxes(image.masks).tolist() == scenes.boxes[index, seen].tolist()
+        assert segmentation.mask_boxes(image.masks).tolist() == scenes.boxes[index, seen].tolist()
         for mask, class_id in zip(image.masks, image.classes, strict=True):
             assert (scenes.semantic[index][mask] == class_id).all()
 
@@ -143,12 +139,12 @@ def test_average_precision_equals_the_area_by_brute_force(right, missed):
             predicted[next(hit)] = squares((0, 0), scores=score)
         else:
             wrong.append(squares((4, 4), scores=score))
-    areas = average_precision(predicted + wrong, true + [squares()] * len(wrong))
+    areas = segmentation.average_precision(predicted + wrong, true + [squares()] * len(wrong))
     assert areas == ({1: pytest.approx(brute_force_area(right, count))} if count else {})
 
 
 def test_classes_have_their_own_areas_and_one_that_is_true_nowhere_has_none():
     true = [squares((0, 0), (4, 4), classes=[2, 5])]
     guess = squares((0, 0), (4, 4), (0, 4), classes=[2, 7, 2], scores=[0.6, 0.9, 0.8])
-    assert average_precision([guess], true) == {2: pytest.approx(1 / 2), 5: 0}
-    assert average_precision([], []) == {}
+    assert segmentation.average_precision([guess], true) == {2: pytest.approx(1 / 2), 5: 0}
+    assert segmentation.average_precision([], []) == {}

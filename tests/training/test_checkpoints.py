@@ -155,49 +155,10 @@ def test_other_settings_are_named(tmp_path, monkeypatch):
         train(tmp_path)
 
 
-def test_a_run_begun_before_a_setting_was_invented_goes_on(tmp_path, uninterrupted):
-    stop_at(tmp_path, 10)
-    state = files.load(tmp_path)
-    assert state["settings"].pop("final_factor") == 0.0 and state["settings"].pop("processes") == 1
-    files.save(tmp_path, state)
-    assert_identical(outcome(*train(tmp_path)), uninterrupted)
-
-
 def test_how_often_a_run_is_saved_may_change(tmp_path, monkeypatch, uninterrupted):
     stop_at(tmp_path, 10)
     monkeypatch.setattr(resumable_run, "CONFIG", replace(resumable_run.CONFIG, checkpoint_every=None))
     assert_identical(outcome(*train(tmp_path)), uninterrupted)
-
-
-def test_two_unnamed_schedules_are_told_apart_by_their_values(tmp_path):
-    def run(decay):
-        config = FitConfig(steps=3, schedule=lambda step, steps, warmup: decay**step)
-        model = nn.Linear(2, 1)
-        fit(model, lambda step: torch.ones(4, 2), lambda m, b: m(b).mean(), config=config, checkpoint=tmp_path)
-
-    run(0.5)
-    run(0.5)
-    with pytest.raises(ValueError, match="schedule="):
-        run(0.25)
-
-
-@pytest.mark.parametrize(
-    ("model", "message"),
-    [
-        (nn.Linear(3, 1), r"'weight' is \(1, 2\) torch.float32 there, \(1, 3\) torch.float32 here"),
-        (nn.Linear(2, 1, bias=False), "only the checkpoint has 'bias'"),
-        (nn.Linear(2, 1).double(), r"'weight' is \(1, 2\) torch.float32 there, \(1, 2\) torch.float64 here"),
-    ],
-)
-def test_another_model_is_refused_by_the_first_difference(tmp_path, model, message):
-    def run(model):
-        data = torch.ones(4, *model.weight.shape[1:], dtype=model.weight.dtype)
-        config = FitConfig(steps=2)
-        fit(model, lambda step: data, lambda m, b: m(b).mean(), config=config, checkpoint=tmp_path)
-
-    run(nn.Linear(2, 1))
-    with pytest.raises(ValueError, match=message):
-        run(model)
 
 
 def test_best_pt_holds_the_weights_that_validated_best(tmp_path):
@@ -251,62 +212,77 @@ def layers(*, slope=0.1, kind=nn.LeakyReLU):
     return nn.Sequential(nn.Linear(2, 2), kind(slope))
 
 
-def begun(folder, *, model=None, batch_at=ones, loss=squares, steps=2):
-    return fit(model or layers(), batch_at, loss, config=FitConfig(steps=steps), checkpoint=folder)
+def decay(factor):
+    return lambda step, steps, warmup: factor**step
+
+
+def gpt(num_heads):
+    return GPT(GPTConfig(vocab_size=5, context_length=4, dim=8, depth=1, num_heads=num_heads, dropout=0.0))
+
+
+def of_tokens(model, batch):
+    return model(batch["tokens"].float()[:, None].expand(-1, 2)).mean()
+
+
+def tokens(*numbers):
+    return {"batch_at": lambda step: {"tokens": torch.tensor(numbers), "name": "x"}, "loss": of_tokens}
+
+
+def begun(folder, *, model=None, batch_at=ones, loss=squares, **settings):
+    return fit(model or layers(), batch_at, loss, config=FitConfig(**{"steps": 2} | settings), checkpoint=folder)
 
 
 @pytest.mark.parametrize(
-    ("other", "message"),
+    ("first", "other", "message"),
     [
-        ({"loss": absolutes}, "loss='squares' then, 'absolutes' now"),
-        ({"loss": lambda model, batch: model(batch).mean()}, "loss='squares' then, '<lambda> .{8}' now"),
-        ({"loss": partial(squares)}, None),
-        ({"loss": partial(squares, times=2)}, r"loss='squares' then, 'squares\(times=2\)' now"),
-        ({"batch_at": lambda step: torch.ones(4, 2)}, None),
-        ({"batch_at": lambda step: torch.ones(4, 2) + 0.1}, r"first batch='float32 \(4, 2\) mean 1 .*mean 1.1 "),
-        ({"batch_at": lambda step: torch.ones(3, 2)}, r"first batch='float32 \(4, 2\) .*\(3, 2\)"),
-        ({"model": layers(slope=0.2)}, r"model.1='LeakyReLU\(negative_slope=0.1\)' then, .*0.2\)' now"),
-        ({"model": layers(kind=nn.ELU)}, r"model.1='LeakyReLU.*' then, 'ELU.*' now"),
+        ({}, {"loss": absolutes}, "loss='squares' then, 'absolutes' now"),
+        ({}, {"loss": lambda model, batch: model(batch).mean()}, "loss='squares' then, '<lambda> .{8}' now"),
+        ({}, {"loss": partial(squares)}, None),
+        ({}, {"loss": partial(squares, times=2)}, r"loss='squares' then, 'squares\(times=2\)' now"),
+        ({"loss": lambda m, b: m(b).mean()}, {"loss": lambda m, b: m(b).mean()}, None),
+        ({"loss": lambda m, b: m(b).mean()}, {"loss": lambda m, b: 2 * m(b).mean()}, "loss='<lambda>"),
+        ({"schedule": decay(0.5)}, {"schedule": decay(0.5)}, None),
+        ({"schedule": decay(0.5)}, {"schedule": decay(0.25)}, "schedule="),
+        ({}, {"batch_at": lambda step: torch.ones(4, 2)}, None),
+        ({}, {"batch_at": lambda step: torch.ones(4, 2) + 0.1}, r"first batch='float32 \(4, 2\) mean 1 .*mean 1.1 "),
+        ({}, {"batch_at": lambda step: torch.ones(3, 2)}, r"first batch='float32 \(4, 2\) .*\(3, 2\)"),
+        (tokens(1, 2, 3), tokens(1, 2, 3), None),
+        (tokens(1, 2, 3), tokens(1, 3, 2), "first batch="),  # whole numbers are told apart by every one
+        ({}, {"model": layers(slope=0.2)}, r"model.1='LeakyReLU\(negative_slope=0.1\)' then, .*0.2\)' now"),
+        ({}, {"model": layers(kind=nn.ELU)}, r"model.1='LeakyReLU.*' then, 'ELU.*' now"),
+        (
+            {"model": nn.Linear(2, 1)},
+            {"model": nn.Linear(3, 1)},
+            r"'weight' is \(1, 2\) .*32 there, \(1, 3\) .*32 here",
+        ),
+        ({"model": nn.Linear(2, 1)}, {"model": nn.Linear(2, 1, bias=False)}, "only the checkpoint has 'bias'"),
+        ({"model": nn.Linear(2, 1)}, {"model": nn.Linear(2, 1).double()}, "float32 there, .* torch.float64 here"),
+        (
+            {"model": gpt(4), "batch_at": lambda step: torch.ones(2, 4).long()},
+            {"model": gpt(2)},
+            "config.num_heads='4' then, '2' now",
+        ),
     ],
 )
-def test_another_experiment_is_not_taken_for_the_one_that_is_in_the_folder(tmp_path, other, message):
-    first = begun(tmp_path)
+def test_another_experiment_is_not_taken_for_the_one_that_is_in_the_folder(tmp_path, first, other, message):
+    losses = begun(tmp_path, **first).losses.tolist()
     if message is None:
-        assert begun(tmp_path, **other).losses.tolist() == first.losses.tolist()
+        assert begun(tmp_path, **first | other).losses.tolist() == losses
     else:
-        with pytest.raises(ValueError, match=f"begun with other settings .*{message}.*another checkpoint folder"):
-            begun(tmp_path, **other)
+        with pytest.raises(ValueError, match=f"{message}.*another checkpoint folder"):
+            begun(tmp_path, **first | other)
 
 
-def test_two_losses_without_a_name_are_told_apart(tmp_path):
-    begun(tmp_path, loss=lambda model, batch: model(batch).mean())
-    begun(tmp_path, loss=lambda model, batch: model(batch).mean())
-    with pytest.raises(ValueError, match="loss='<lambda>"):
-        begun(tmp_path, loss=lambda model, batch: 2 * model(batch).mean())
-
-
-def test_a_gpt_with_other_heads_does_not_go_on_with_the_weights(tmp_path):
-    def gpt(num_heads):
-        return GPT(GPTConfig(vocab_size=5, context_length=4, dim=8, depth=1, num_heads=num_heads, dropout=0.0))
-
-    tokens = torch.randint(5, (2, 4), generator=torch.Generator().manual_seed(0))
-    run = {"batch_at": lambda step: tokens, "loss": lambda model, batch: model(batch).square().mean()}
-    begun(tmp_path, model=gpt(4), **run)
-    with pytest.raises(ValueError, match="config.num_heads='4' then, '2' now"):
-        begun(tmp_path, model=gpt(2), **run)
-
-
-def test_data_of_whole_numbers_are_told_apart_by_every_one(tmp_path):
-    def trained(tokens):
-        begun(tmp_path, batch_at=lambda step: {"tokens": torch.tensor(tokens), "name": "x"}, loss=of_tokens)
-
-    def of_tokens(model, batch):
-        return model(batch["tokens"].float()[:, None].expand(-1, 2)).mean()
-
-    trained([1, 2, 3])
-    trained([1, 2, 3])
-    with pytest.raises(ValueError, match="first batch="):
-        trained([1, 3, 2])
+def test_a_run_begun_before_settings_were_invented_and_its_experiment_noted_goes_on(tmp_path, uninterrupted):
+    stop_at(tmp_path, 10)
+    state = files.load(tmp_path)
+    assert state["settings"].pop("final_factor") == 0.0 and state["settings"].pop("processes") == 1
+    experiment = {name for name in state["settings"] if name in ("loss", "first batch") or name.startswith("model")}
+    assert len(experiment) > 3
+    for name in experiment:
+        del state["settings"][name]
+    files.save(tmp_path, state)
+    assert_identical(outcome(*train(tmp_path)), uninterrupted)
 
 
 def test_a_finished_run_says_so(tmp_path, capsys):
@@ -314,17 +290,6 @@ def test_a_finished_run_says_so(tmp_path, capsys):
     assert capsys.readouterr().out == ""
     begun(tmp_path)
     assert capsys.readouterr().out == f"{tmp_path}: finished before, nothing trained.\n"
-
-
-def test_a_run_begun_before_its_experiment_was_noted_goes_on(tmp_path, uninterrupted):
-    stop_at(tmp_path, 10)
-    state = files.load(tmp_path)
-    experiment = {name for name in state["settings"] if name in ("loss", "first batch") or name.startswith("model")}
-    assert len(experiment) > 3
-    for name in experiment:
-        del state["settings"][name]
-    files.save(tmp_path, state)
-    assert_identical(outcome(*train(tmp_path)), uninterrupted)
 
 
 def test_a_run_draws_no_batch_more_than_it_needs(tmp_path):

@@ -254,12 +254,6 @@ def test_results_that_could_not_be_found_again_are_refused(tmp_path):
         run_jobs(lambda: 1, [{}], results=tmp_path, workers=0)
 
 
-@pytest.mark.parametrize("senseless", [{"workers": -1}, {"threads_per_worker": 0}])
-def test_senseless_numbers_are_refused(senseless):
-    with pytest.raises(ValueError, match=r"-1|0"):
-        run_jobs(jobs.threads_and_process, [{}], **senseless)
-
-
 def test_no_jobs_give_no_results():
     assert run_jobs(jobs.threads_and_process, []) == []
 

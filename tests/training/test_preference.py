@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from course_lib.models.gpt import GPT, GPTConfig
-from course_lib.models.reward import RewardModel, reward_model_on
+from course_lib.models.reward import reward_model_on
 from course_lib.training import preference as p
 from course_lib.training.config import FitConfig
 from course_lib.training.loop import fit
@@ -133,10 +133,3 @@ def test_dpo_moves_the_policy_to_what_was_preferred(policy):
     fit(policy, lambda step: pair, loss, config=FitConfig(steps=40, learning_rate=5e-3))
     assert wanted(answers_of(policy.eval(), 9)).mean() > before + 1
     assert all(parameter.grad is None for parameter in reference.parameters())
-
-
-def test_what_makes_no_sense_is_refused():
-    with pytest.raises(ValueError, match="set head=None in place of 'tied'"):
-        RewardModel(TINY)
-    with pytest.raises(ValueError, match=r"must be 0 or more, got -1"):
-        p.PPOConfig(beta=-1)

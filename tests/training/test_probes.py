@@ -57,28 +57,6 @@ def test_of_equally_common_neighbours_the_smallest_label_wins_and_length_does_no
     assert probe.predict(torch.tensor([[100.0, 0.0], [0.0, 0.01]])).tolist() == [2, 0]
 
 
-def test_the_probe_has_converged_where_the_gradient_vanishes():
-    train = blobs(60, 90, 5, 0)
-    probe = logistic_regression(*train, l2=0.1)
-    spread = train.features.double().std(dim=0, correction=0)
-    weight = (probe.weight * spread).requires_grad_()
-    standardised = (train.features.double() - train.features.double().mean(dim=0)) / spread
-    bias = probe.bias + probe.weight @ train.features.double().mean(dim=0)
-    loss = nn.functional.cross_entropy(standardised @ weight.T + bias, train.labels, reduction="sum")
-    loss = loss + 0.1 / 2 * weight.square().sum()
-    (gradient,) = torch.autograd.grad(loss, weight)
-    assert gradient.abs().max() < 1e-7
-
-
-def test_units_of_the_features_do_not_matter():
-    train, new = blobs(40, 6, 3, 0), blobs(50, 6, 3, 1)
-    scale, shift = torch.tensor([1e-3, 1.0, 5.0, 1e3, 0.1, 2.0]), torch.arange(6.0)
-    probe, scaled = (logistic_regression(f, train.labels) for f in (train.features, train.features * scale + shift))
-    torch.testing.assert_close(
-        probe.logits(new.features), scaled.logits(new.features * scale + shift), rtol=1e-3, atol=1e-3
-    )
-
-
 def test_a_feature_that_is_constant_in_training_but_for_rounding_gets_no_weight():
     train = blobs(40, 4, 3, 0)
     rounded = 1000.1 + 1e-4 * torch.rand(40, 1, generator=torch.Generator().manual_seed(0))
@@ -169,23 +147,3 @@ def test_features_come_from_evaluation_mode_in_parts_and_flat():
     torch.testing.assert_close(given, model[0]((pixels - 0.5) / 0.25).flatten(1))
     tripled = probes.features_of(model, pixels, encode=lambda x: 3 * model(x))
     torch.testing.assert_close(tripled, 3 * given)
-
-
-def test_bad_arguments_are_named():
-    features, labels = blobs(10, 3, 2, 0)
-    with pytest.raises(ValueError, match="l2 must be positive, got 0"):
-        logistic_regression(features, labels, l2=0.0)
-    with pytest.raises(ValueError, match="scale must be one of each, all, got 'none'"):
-        logistic_regression(features, labels, scale="none")
-    with pytest.raises(ValueError, match=r"two classes or more, got \[1\]"):
-        logistic_regression(features, torch.ones(10, dtype=torch.long))
-    with pytest.raises(ValueError, match="NaN or infinite"):
-        logistic_regression(features.log(), labels)
-    with pytest.raises(ValueError, match="got 0 examples and 0 labels"):
-        logistic_regression(features[:0], labels[:0])
-    with pytest.raises(ValueError, match="got 10 examples and 9 labels"):
-        probes.tuned_probe(Labelled(features, labels[:9]), Labelled(features, labels))
-    with pytest.raises(ValueError, match="from 1 to the number of examples, 10, got 11"):
-        nearest_neighbours(features, labels, k=11)
-    with pytest.raises(ValueError, match="99 of them cannot be drawn"):
-        label_draw(labels, 99, seed=0)

@@ -216,19 +216,6 @@ def test_without_fabric_one_sentence_says_how_to_install_it(monkeypatch):
         start(Setup(accumulate=2))
 
 
-@pytest.mark.parametrize(
-    ("setting", "told"),
-    [
-        ({"device": "gpu"}, "device must be one of cpu, cuda, mps, auto, got 'gpu'"),
-        ({"precision": "16"}, "precision must be one of 32, bf16, fp16, got '16'"),
-        ({"accumulate": 0}, "accumulate must be at least 1 batch a step, got 0"),
-    ],
-)
-def test_a_senseless_setting_is_refused(setting, told):
-    with pytest.raises(ValueError, match=told):
-        Setup(**setting)
-
-
 def test_a_device_that_is_not_there_is_told_with_their_number(monkeypatch):
     monkeypatch.setattr(torch.accelerator, "is_available", lambda *a, **k: False)
     assert scale.usable_device("auto", 2) == "cpu"

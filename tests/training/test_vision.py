@@ -1,21 +1,13 @@
 from dataclasses import dataclass
 
-import jaxtyping
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 from course_lib.functional.images import Normalisation, standardise
+from course_lib.training import vision
 from course_lib.training.probes import features_of
-from course_lib.training.vision import (
-    STEPS_OF_A_SEED,
-    accuracy,
-    classification_loss,
-    fit_classifier,
-    predictions,
-    seed_of_step,
-)
 
 
 def batch_at(step):
@@ -35,12 +27,12 @@ def build():
 def test_the_loss_is_the_cross_entropy_of_standardised_pixels():
     model, (pixels, labels) = build().eval(), batch_at(0)
     nats = -model(standardise(pixels)).log_softmax(dim=1)[range(8), labels]
-    torch.testing.assert_close(classification_loss(model, (pixels, labels)), nats.mean())
+    torch.testing.assert_close(vision.classification_loss(model, (pixels, labels)), nats.mean())
 
 
 def test_predictions_are_made_in_parts_and_evaluation_mode_and_leave_the_mode():
     model, (pixels, _) = build().train(), batch_at(0)
-    logits = predictions(model, pixels, batch_size=3)
+    logits = vision.predictions(model, pixels, batch_size=3)
     assert model.training and not logits.requires_grad
     torch.testing.assert_close(logits, model.eval()(standardise(pixels)))
 
@@ -53,12 +45,12 @@ def test_accuracy_is_the_share_of_right_labels():
         def forward(self, image):
             return answers
 
-    assert accuracy(Answers(), pixels, labels) == 0.75
+    assert vision.accuracy(Answers(), pixels, labels) == 0.75
 
 
 def test_no_two_steps_and_no_two_seeds_draw_the_same_images():
-    steps = (*range(3000), STEPS_OF_A_SEED - 1)
-    assert len({seed_of_step(seed, step) for seed in range(4) for step in steps}) == 4 * len(steps)
+    steps = (*range(3000), vision.STEPS_OF_A_SEED - 1)
+    assert len({vision.seed_of_step(seed, step) for seed in range(4) for step in steps}) == 4 * len(steps)
 
 
 def test_a_classifier_is_fitted_by_its_settings_and_keeps_the_highest_accuracy():
@@ -74,17 +66,10 @@ def test_a_classifier_is_fitted_by_its_settings_and_keeps_the_highest_accuracy()
         weights.append(model[1].weight.clone())
         return next(values)
 
-    trained = fit_classifier(Settings(), model, batch_at, parts=4, validate=validate)
+    trained = vision.fit_classifier(Settings(), model, batch_at, parts=4, validate=validate)
     assert trained.history.best_step == 6 and trained.history.validation_steps.tolist() == [3, 6, 9, 12]
     trained.history.load_best(model)
     assert torch.equal(model[1].weight, weights[1])
-
-
-def test_labels_that_are_no_whole_numbers_are_refused(monkeypatch):
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # the types that tests check would speak first
-    pixels, labels = batch_at(0)
-    with pytest.raises(ValueError, match="whole numbers.*torch.float32"):
-        classification_loss(build(), (pixels, labels.float()))
 
 
 def spread_out(pixels):
@@ -95,12 +80,14 @@ def test_all_that_reads_pixels_takes_the_normalisation_of_the_model():
     model, (pixels, labels) = build().eval(), batch_at(0)
     model.normalisation = Normalisation(mean=(0.1,), std=(0.3,))
     expected = model(spread_out(pixels))
-    torch.testing.assert_close(predictions(model, pixels), expected)
+    torch.testing.assert_close(vision.predictions(model, pixels), expected)
     torch.testing.assert_close(features_of(model, pixels), expected)
-    torch.testing.assert_close(classification_loss(model, (pixels, labels)), F.cross_entropy(expected, labels))
+    torch.testing.assert_close(vision.classification_loss(model, (pixels, labels)), F.cross_entropy(expected, labels))
 
 
-@pytest.mark.parametrize("read", [predictions, features_of, lambda m, x: classification_loss(m, (x, batch_at(0)[1]))])
+@pytest.mark.parametrize(
+    "read", [vision.predictions, features_of, lambda m, x: vision.classification_loss(m, (x, batch_at(0)[1]))]
+)
 def test_pixels_that_are_not_raw_and_models_that_do_not_say_what_they_expect_are_refused(read):
     model, (pixels, _) = build(), batch_at(0)
     for wrong, message in ((standardise(pixels), "give them as they are"), (255 * pixels, "divide by 255")):
