@@ -12,7 +12,6 @@ le | she signs the report | elle signe le rapport.
 la | she signs the law | elle signe la loi.
 les | she signs the laws | elle signe les lois.
 l' m. | she signs the agreement | elle signe l'accord.
-l' f. | he sees the island | il voit l'île.
 l' before mute h | he sees the man | il voit l'homme.
 le before aspirated h | he sees the hero | il voit le héros.
 un | she signs an agreement | elle signe un accord.
@@ -25,7 +24,6 @@ plusieurs | he sees several women | il voit plusieurs femmes.
 # this and these, possessives
 ce | she signs this report | elle signe ce rapport.
 cet | she signs this agreement | elle signe cet accord.
-cet before mute h | he sees this hospital | il voit cet hôpital.
 ce before aspirated h | he sees this hero | il voit ce héros.
 cette | he sees this island | il voit cette île.
 ces | he sees these islands | il voit ces îles.
@@ -33,11 +31,8 @@ ce before an adjective | she signs this new agreement | elle signe ce nouvel acc
 ma | she signs my letter | elle signe ma lettre.
 mon f. before a vowel | he sees my school | il voit mon école.
 ma before an adjective | he sees my new school | il voit ma nouvelle école.
-son f. before mute h | he sees her story | il voit son histoire.
 his and her agree with what is owned | he sees his car | il voit sa voiture.
-her | he sees her friend | il voit son ami.
 ses | he sees her friends | il voit ses amis.
-notre | he sees our house | il voit notre maison.
 nos | he sees our houses | il voit nos maisons.
 leur | he sees their house | il voit leur maison.
 leurs | he sees their houses | il voit leurs maisons.
@@ -45,11 +40,7 @@ leurs | he sees their houses | il voit leurs maisons.
 two after the noun, mirrored | he sees the european economic area | il voit la zone économique européenne.
 one before, one after | she signs the new economic agreements | elle signe les nouveaux accords économiques.
 one after, one before | she signs the important new law | elle signe la nouvelle loi importante.
-nouveau | she signs a new report | elle signe un nouveau rapport.
-nouvel | she signs a new agreement | elle signe un nouvel accord.
-nouvelle | she signs a new law | elle signe une nouvelle loi.
 bel | he sees the beautiful tree | il voit le bel arbre.
-bel before mute h | he sees a beautiful hotel | il voit un bel hôtel.
 beau | he sees a beautiful country | il voit un beau pays.
 belle | he sees the beautiful island | il voit la belle île.
 vieil | he sees an old man | il voit un vieil homme.
@@ -60,8 +51,6 @@ only the last one meets the vowel | he sees a beautiful old hotel | il voit un b
 l' before an adjective | he sees the former judge | il voit l'ancien juge.
 le before an adjective | he sees the young child | il voit le jeune enfant.
 ancienne | he sees the former actress | il voit l'ancienne actrice.
-a european | she signs a european law | elle signe une loi européenne.
-an important | she signs an important law | elle signe une loi importante.
 nationaux | she signs the national reports | elle signe les rapports nationaux.
 publique | he sees a public school | il voit une école publique.
 français has one masculine form | he sees the french ministers | il voit les ministres français.
@@ -72,7 +61,6 @@ des before a noun with an adjective after it | she signs some economic agreement
 de in the subject | some young women see him | de jeunes femmes le voient.
 # du, des, au, aux
 du | he sees a member of the committee | il voit un membre du comité.
-de la | he sees the president of the bank | il voit le président de la banque.
 de l' | he sees the students of the university | il voit les étudiants de l'université.
 des from de les | she signs the proposal of the farmers | elle signe la proposition des agriculteurs.
 d'un | he sees the president of a bank | il voit le président d'une banque.
@@ -87,32 +75,26 @@ au | he talks to the judge | il parle au juge.
 aux | he talks to the children | il parle aux enfants.
 à l' before mute h | he talks to the man | il parle à l'homme.
 au before aspirated h | he talks to the hero | il parle au héros.
-au for a recipient | she gives the letter to the president | elle donne la lettre au président.
 # negation
 ne pas | she does not sign the law | elle ne signe pas la loi.
 n' | they do not adopt the law | ils n'adoptent pas la loi.
 de | she does not sign a law | elle ne signe pas de loi.
-d' | she does not sign an agreement | elle ne signe pas d'accord.
 any | she does not sign any laws | elle ne signe pas de lois.
 any with an adjective | she does not sign any economic laws | elle ne signe pas de lois économiques.
 past | she did not sign the law | elle n'a pas signé la loi.
 past with de | he did not see an old man | il n'a pas vu de vieil homme.
 future | she will not sign the law | elle ne signera pas la loi.
 never | she never signs a law | elle ne signe jamais de loi.
-never in the past | she never signed any laws | elle n'a jamais signé de lois.
 never in the future | she will never sign the law | elle ne signera jamais la loi.
 no de in the subject | a minister does not sign the law | un ministre ne signe pas la loi.
 no de after être | this decision is not a problem | cette décision n'est pas un problème.
 no de for a recipient | she does not give the book to a child | elle ne donne pas le livre à un enfant.
 # pronouns before the verb
-le | he sees him | il le voit.
-la | he sees her | il la voit.
 les | he sees them | il les voit.
 l' | she helps her | elle l'aide.
 ne le | he does not see him | il ne le voit pas.
 ne l' | they do not invite him | ils ne l'invitent pas.
 future | he will see them | il les verra.
-participle m. | he saw him | il l'a vu.
 participle f. | he saw her | il l'a vue.
 participle f. with ne l' | they did not invite her | ils ne l'ont pas invitée.
 lui m. | she gives him the letter | elle lui donne la lettre.
@@ -125,24 +107,21 @@ past | she signed the law | elle a signé la loi.
 past plural, no agreement with the subject | the women wrote a letter | les femmes ont écrit une lettre.
 future plural | they will buy a house | ils achèteront une maison.
 irregular future | she will send the letter to the judge | elle enverra la lettre au juge.
-third person plural | the judges choose a book | les juges choisissent un livre.
 doubled letter | he will reject the proposal | il rejettera la proposition.
 # to be
 agreement f. | the law is important | la loi est importante.
 agreement f. pl. | the laws were new | les lois étaient nouvelles.
 no nouvel after the noun | the agreement is new and he signs the agreement | l'accord est nouveau et il signe l'accord.
-they | they are not young | ils ne sont pas jeunes.
 she | she was old | elle était vieille.
+pour | the law is important for the farmers | la loi est importante pour les agriculteurs.
+they | they are not young | ils ne sont pas jeunes.
 future | the meeting will be difficult | la réunion sera difficile.
 future negated | the meetings will not be long | les réunions ne seront pas longues.
-pour | the law is important for the farmers | la loi est importante pour les agriculteurs.
 # adverbs
 souvent | she often writes a letter | elle écrit souvent une lettre.
 between auxiliary and participle | she always helped him | elle l'a toujours aidé.
-after the future | they will rarely visit the city | ils visiteront rarement la ville.
 after être | the answer is often strange | la réponse est souvent étrange.
 yesterday | he saw her yesterday | il l'a vue hier.
-today | he sees her today | il la voit aujourd'hui.
 # places and seasons
 en | she signs the law in may | elle signe la loi en mai.
 au printemps | she signs the law in spring | elle signe la loi au printemps.
@@ -151,7 +130,6 @@ dans | he sees him in the old city | il le voit dans la vieille ville.
 avant | he sees him before the european elections | il le voit avant les élections européennes.
 # clauses
 qu' | he says that she is rich | il dit qu'elle est riche.
-que | they think that the law is old | ils pensent que la loi est vieille.
 parce qu' | she signs the law because they help her | elle signe la loi parce qu'ils l'aident.
 s'il | she will sign the law if he sees her | elle signera la loi s'il la voit.
 si elle | he will see her if she signs the law | il la verra si elle signe la loi.
