@@ -132,6 +132,7 @@ avant | he sees him before the european elections | il le voit avant les électi
 qu' | he says that she is rich | il dit qu'elle est riche.
 parce qu' | she signs the law because they help her | elle signe la loi parce qu'ils l'aident.
 s'il | she will sign the law if he sees her | elle signera la loi s'il la voit.
+s'ils | she will sign the law if they see her | elle signera la loi s'ils la voient.
 si elle | he will see her if she signs the law | il la verra si elle signe la loi.
 three clauses | he says that he did not see her when he was old | il dit qu'il ne l'a pas vue quand il était vieux.
 # as a learner types

@@ -82,6 +82,12 @@ def test_bleu_of_a_corpus_with_empty_lines_and_several_references_equals_sacrebl
     assert (actual.hypothesis_length, actual.reference_length) == (wanted.sys_len, wanted.ref_len)
 
 
+def test_bleu_of_the_paper_s_example_is_clipped():
+    hypothesis = "the the the the the the the".split()
+    references = ["the cat is on the mat".split(), "there is a cat on the mat".split()]
+    assert corpus_bleu([hypothesis], [references]).precisions[0] == pytest.approx(100 * 2 / 7)
+
+
 def test_bleu_knows_perfect_and_empty_translations():
     reference = "a b c d e".split()
     assert corpus_bleu([reference], [reference]).score == pytest.approx(100)
