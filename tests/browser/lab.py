@@ -31,6 +31,14 @@ CHROMIUM_FLAGS = [
     "--disable-sync",
 ]
 
+AXE = """
+async (part) => {
+  const found = await axe.run(part || document, {resultTypes: ["violations"]});
+  return found.violations.filter((one) => ["serious", "critical"].includes(one.impact))
+    .map((one) => one.id + ": " + one.nodes.map((node) => node.html.slice(0, 90)).join(" | "));
+}
+"""
+
 SECOND = 1000  # Playwright counts in milliseconds
 PATIENCE = 240  # seconds, for whatever should happen at once: the machine may be busy
 

@@ -1,30 +1,41 @@
-"""Playgrounds of a lesson in a notebook of their own: live, without a kernel, and on slides."""
+"""The playgrounds of some lessons in one notebook, live in JupyterLab."""
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from nbformat import NotebookNode, from_dict
 from nbformat.v4 import new_code_cell, new_notebook
 
 from course_lib.classroom.output import WIDGET_VIEW
 from course_lib.commands.files import read_notebook, write_notebook
-from course_lib.lectures.story import fold
 from tests.axe import axe_script
-from tests.browser.lab import NotebookPage
-from tests.browser.test_slides import AXE
-from tests.lectures.small_lesson import slide
+from tests.browser.lab import AXE, NotebookPage
+from tests.browser.played import Played
 
 THEMES = ("JupyterLab Light", "JupyterLab Dark")
+PYTHON = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+TRAINED = """from course_lib.data.checkpoints import load_trained
+def trained(name):
+    return load_trained(name).model"""
+
+Steps = Mapping[str, tuple[Any, ...]]
 
 
-def write_playgrounds(path: Path, first: str, played: Mapping[str, str]) -> Path:
-    """A notebook with each playground on a slide, not run yet."""
-    cells = [slide("# Playgrounds\n\nThings to play with.", paths="90"), new_code_cell(first)]
-    for name, source in played.items():
-        cells += [slide(f"## {name}", paths="90", show="widget"), new_code_cell(source)]
-    metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    write_notebook(new_notebook(cells=fold(cells), metadata=metadata), path)
+def write_playgrounds(path: Path, first: str, played: Steps) -> Path:
+    """A notebook with a cell for each playground, not run yet: `played` has its source before the learner's steps."""
+    sources = [f"{TRAINED}\n{first.strip()}", *(f"# {name}\n{source}.live()" for name, (source, *_) in played.items())]
+    write_notebook(new_notebook(cells=[new_code_cell(source) for source in sources], metadata=PYTHON), path)
     return path
+
+
+def play(page: NotebookPage, name: str, played: Steps) -> None:
+    """Do all steps with a playground: each is the name of a method of `Played` and what it takes."""
+    cells, cell = len(page.code_cells()), page.cell(f"# {name}\n")
+    for method, *words in played[name][1:]:
+        getattr(Played(cell), method)(*words)
+    page.screenshot(f"playground-{name.replace(' ', '-')}", of=cell)
+    assert len(page.code_cells()) == cells  # JupyterLab took no key for a command of its own
 
 
 def as_stored(page: NotebookPage, path: Path) -> NotebookNode:
@@ -38,14 +49,14 @@ def as_stored(page: NotebookPage, path: Path) -> NotebookNode:
     return notebook
 
 
-def found_by_axe(page: NotebookPage, played: Mapping[str, str], theme: str) -> dict[str, list[str]]:
-    """What axe-core finds serious in each playground under a theme; nothing on a good page."""
+def found_by_axe(page: NotebookPage, sources: Mapping[str, str], theme: str) -> dict[str, list[str]]:
+    """What axe-core finds serious in the outputs of these cells under a theme; nothing on a good page."""
     page.page.evaluate("(theme) => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", theme)
     light = "true" if theme.endswith("Light") else "false"
     page.page.wait_for_selector(f"body[data-jp-theme-light={light}]", state="attached")
     page.page.evaluate(axe_script())
     wrong = {}
-    for name, source in played.items():
+    for name, source in sources.items():
         area = page.cell(source).locator(".jp-OutputArea").first
         area.evaluate("(one) => { one.id = 'looked-at'; }")
         wrong[name] = page.page.evaluate(AXE, "#looked-at")

@@ -17,8 +17,8 @@ from course_lib.commands.lessons import find_lesson
 from course_lib.lectures.live import answers, environment, prepare, server_command
 from course_lib.lectures.story import slides_of
 from tests.axe import axe_script
-from tests.browser.lab import HOME, ROOT, SECOND
-from tests.browser.test_slides import AXE, MEASURE
+from tests.browser.lab import AXE, HOME, ROOT, SECOND
+from tests.browser.test_slides import MEASURE
 from tests.ports import free_port
 
 pytestmark = pytest.mark.needs("chromium", "lecture_assets")
@@ -413,20 +413,6 @@ def test_nothing_overflows_all_text_can_be_read_and_axe_finds_nothing_serious(le
         wrong[slide, "axe"] = lecture.page.evaluate(AXE, "section.present")
     wrong["the page"] = lecture.page.evaluate(AXE)
     assert {place: found for place, found in wrong.items() if found} == {}
-
-
-def test_each_control_has_a_name_and_says_its_value(lecture):
-    lecture.go(SOFTMAX)
-    temperature = lecture.page.get_by_role("slider", name="Temperature T")
-    assert temperature.get_attribute("aria-valuetext") == "1.00"  # not the exponent, which the slider itself would say
-    temperature.press("ArrowRight")
-    expect(temperature).to_have_attribute("aria-valuetext", "1.09")
-    lecture.go(MASK)
-    square = lecture.played("[data-at='0 1']").first
-    expect(square).to_have_accessible_name("'le' may attend to 'ministre'")
-    square.click()
-    expect(square).to_have_accessible_name("'le' may not attend to 'ministre'")
-    expect(square).to_have_attribute("aria-selected", "false")
 
 
 def test_the_notes_stand_in_a_window_of_their_own_that_follows(lecture):

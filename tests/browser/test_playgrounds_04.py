@@ -4,30 +4,15 @@ import random
 
 import numpy as np
 import pytest
-from playwright.sync_api import expect
 
-from course_lib.classroom.widgets.script import bundle
-from course_lib.data.checkpoints import load_trained
-from course_lib.lessons.lesson_04.playground import (
-    LETTERS,
-    MARKS,
-    MESSAGE,
-    SENTENCES,
-    SIGNALS,
-    TEXTS,
-    machine,
-    reader,
-    run,
-)
-from tests.axe import axe_script
-from tests.browser.live_playground import axes, check_axe, check_it_fits, move, played
-from tests.browser.played import overflowing, served
-from tests.browser.test_slides import AXE
+from course_lib.lessons.lesson_04.playground import LETTERS, MARKS, MESSAGE, SENTENCES, SIGNALS, TEXTS, run
+from tests.browser.explorers import explorer
+from tests.browser.played import computed, judged_as_in_python
 
 pytestmark = pytest.mark.needs("chromium")
 
 
-def states():
+def machine_states():
     draw = random.Random(4)
     for _ in range(100):
         gates = {gate: draw.choice([0.0, 1.0, draw.randrange(101) / 100]) for gate in "fio"}
@@ -36,59 +21,41 @@ def states():
     yield from (always, always | {"signal": MESSAGE, "open": "first"}, always | {"f": 0.93, "open": "first"})
 
 
-def test_the_page_computes_and_says_what_python_does(browser):
-    page, explorer = browser.new_page(), machine()
-    page.add_script_tag(content=bundle("machine"))
-    found = page.evaluate(
+def test_the_page_computes_and_says_what_python_does(blank):
+    machine, states = explorer("machine"), list(machine_states())
+    found = computed(
+        blank, machine, states,
         """([states, config]) => states.map((state) => {
           const run = machineRun(state, config), goals = machineGoals.map((goal) => goal(state, run, config));
           return { ...run, goals, words: machineWords(state, config) };
         })""",
-        [list(states()), explorer._page_config()],
-    )
-    reached = np.zeros(3, bool)
-    for state, here in zip(states(), found, strict=True):
+    )  # fmt: skip
+    assert judged_as_in_python(machine, states, found).all()
+    for state, here in zip(states, found, strict=True):
         its = run(state)
         np.testing.assert_allclose(here["write"], its.write)
         np.testing.assert_allclose(here["cell"], its.cell, atol=1e-12)
         np.testing.assert_allclose(here["hidden"], its.output, atol=1e-12)
-        assert here["words"] == explorer.alt(state)
-        assert here["goals"] == [goal(state) for goal in explorer.goals]
-        reached |= here["goals"]
-    assert reached.all()
 
 
-def gate(here, name):
-    return here.page.get_by_role("slider", name=name, exact=True)
+def test_a_gate_is_dragged_and_a_goal_waits_until_it_is_let_go(play):
+    here = play(explorer("machine"), kernel=True)
+    before, forget = here.axes(), here.slider("forget f", exact=True)
+    here.choose("in the first step only")
+    here.drag(forget.locator(".play-grip"), (0, -300))
+    assert forget.get_attribute("aria-valuenow") == "1"
+    here.shows("it ends at 1.00")
+    here.let_go(True, False, False)
+    assert here.axes() == before
 
 
-def test_a_gate_is_dragged_and_a_goal_waits_until_it_is_let_go(browser):
-    with played(browser, machine(), kernel=True) as here:
-        before = axes(here)
-        here.page.get_by_text("in the first step only", exact=True).click()
-        move(here, gate(here, "forget f").locator(".play-grip"), (0, -300))
-        assert gate(here, "forget f").get_attribute("aria-valuenow") == "1"
-        expect(here.page.get_by_text("it ends at 1.00")).to_be_visible()
-        assert here.reached() == 0
-        here.page.mouse.up()
-        assert here.reached() == 1 and axes(here) == before
-        assert here.told() == [{"touched": True}, {"reached": [True, False, False]}]
-
-
-def test_the_keyboard_makes_the_cell_count_and_it_is_said(browser):
-    with played(browser, machine()) as here:
-        here.page.get_by_text("a mark every ten steps").click()
-        for _ in range(3):
-            gate(here, "forget f").press("PageUp")
-        assert here.reached() == 1
-        gate(here, "output o").press("Home")
-        said = here.page.locator(".play-said")
-        expect(said).to_contain_text("f = 1.00, i = 1.00, o = 0.00. After 50 steps the cell state is 5.00")
-
-
-def test_it_fits_and_axe_finds_nothing(browser):
-    check_it_fits(browser, machine())
-    check_axe(browser, machine())
+def test_the_keyboard_makes_the_cell_count_and_it_is_said(play):
+    here = play(explorer("machine"))
+    here.choose("a mark every ten steps")
+    here.keys("forget f", *["PageUp"] * 3)
+    assert here.reached() == 1
+    here.keys("output o", "Home")
+    here.says("f = 1.00, i = 1.00, o = 0.00. After 50 steps the cell state is 5.00")
 
 
 # ------------------------------------------------------------------------------------------------ cells over a text
@@ -105,65 +72,32 @@ READ = """async ([asked, config]) => {
 }"""
 
 
-@pytest.fixture(scope="module")
-def cells():
-    return reader(load_trained("lstm_characters").model)
-
-
-@pytest.fixture(scope="module")
-def open_cells(browser, cells, tmp_path_factory):
-    """open_cells(...): the reader on a page of the site, which has read its first text."""
-    with served(browser, tmp_path_factory.mktemp("models")) as open_it:
-
-        def open_one(**options):
-            page = open_it(cells, **options)
-            expect(page.get_by_text("largest absolute value")).to_be_visible()
-            return page
-
-        yield open_one
-
-
-def test_the_page_reads_a_text_as_python_does(open_cells, cells):
-    page, reached = open_cells(), np.zeros(3, bool)
-    asked = [(text, cell) for text in TEXTS for cell in (0, SENTENCES, LETTERS, *range(10, 31))]
+def cells_of_texts():
+    yield from ((text, cell) for text in TEXTS for cell in (0, SENTENCES, LETTERS, *range(10, 31)))
     own = "We read the whole text again. It takes a long time to finish. Nothing else has to be done."
-    asked += [
-        ("a", 3),
-        ("No end here", SENTENCES),
-        ("It is. 'x' it isn't", 3),
-        *((own, cell) for cell in range(200, 250)),
-    ]
-    asked += [(own.replace("It takes a long time to finish", "It ends"), SENTENCES), (own[:61], SENTENCES)]
-    page.add_script_tag(content=bundle("cells"))
-    found = page.evaluate(READ, [asked, cells._page_config()])
+    yield from (("a", 3), ("No end here", SENTENCES), ("It is. 'x' it isn't", 3))
+    yield from ((own, cell) for cell in range(200, 250))
+    yield from ((own.replace("It takes a long time to finish", "It ends"), SENTENCES), (own[:61], SENTENCES))
+
+
+def test_the_page_reads_a_text_as_python_does(play):
+    cells, asked = explorer("cells"), list(cells_of_texts())
+    found = computed(play(cells).page, cells, asked, READ)
+    assert judged_as_in_python(cells, [{"text": text, "cell": cell} for text, cell in asked], found).all()
     for (text, cell), here in zip(asked, found, strict=True):
-        state = cells.state(text=text, cell=cell)
         values = cells.answers["read"]({"text": text}).reshape(len(text), -1)[:, cell]
         np.testing.assert_allclose(here["values"], values, atol=1e-4)
-        assert here["goals"] == [goal(state) for goal in cells.goals], state
-        assert here["words"] == cells.alt(state)
-        reached |= here["goals"]
-    assert reached.all()
 
 
-def test_a_text_is_read_with_each_key_and_goals_wait(open_cells):
-    page = open_cells(kernel=True)
-    assert page.evaluate("told") == []
-    page.get_by_label("Cell", exact=True).fill(str(SENTENCES))
-    expect(page.locator(".play-goals li.reached")).to_have_count(1)
-    text = page.get_by_label("Text", exact=True)
-    text.fill("")
-    expect(page.get_by_text("Write something for the network to read.").first).to_be_visible()
-    text.type("Two words.")
-    expect(page.locator(".play-said")).to_contain_text(f"Cell {SENTENCES} over 10 characters")
-    text.fill("日本")
-    expect(page.get_by_text("is not in the vocabulary of 77").first).to_be_visible()
-
-
-@pytest.mark.parametrize(("width", "height", "theme"), [(390, 844, "dark"), (1280, 720, "light")])
-def test_the_cells_fit_and_axe_finds_nothing_serious(open_cells, width, height, theme):
-    page = open_cells(width=width, height=height, theme=theme)
-    assert overflowing(page) == []
-    assert width < 1000 or page.evaluate("document.documentElement.scrollHeight") <= height
-    page.evaluate(axe_script())
-    assert page.evaluate(AXE, ".course-play") == []
+def test_a_text_is_read_with_each_key_and_goals_wait(play):
+    here = play(explorer("cells"), kernel=True)
+    here.shows("largest absolute value")
+    assert here.told() == []
+    here.write("Cell", str(SENTENCES))
+    here.has_reached(1)
+    here.write("Text", "")
+    here.shows("Write something for the network to read.")
+    here.type_keys("Text", "Two words.")
+    here.says(f"Cell {SENTENCES} over 10 characters")
+    here.write("Text", "日本")
+    here.shows("is not in the vocabulary of 77")

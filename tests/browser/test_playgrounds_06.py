@@ -2,23 +2,18 @@
 
 import random
 
-import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from course_lib.classroom.widgets.script import bundle
-from course_lib.data.checkpoints import load_trained
 from course_lib.lessons.lesson_06.merging import Merging
-from course_lib.lessons.lesson_06.playground import DRAMA, EVERY, EXAMPLES, TEXTS, bpe, explorer
-from tests.axe import axe_script
-from tests.browser.live_playground import axes, check_axe, check_it_fits, move, played
-from tests.browser.played import overflowing
-from tests.browser.test_slides import AXE
+from course_lib.lessons.lesson_06.playground import DRAMA, EVERY, EXAMPLES, TEXTS
+from tests.browser.explorers import explorer
+from tests.browser.played import computed, judged_as_in_python
 
 pytestmark = pytest.mark.needs("chromium")
 
 
-def states():
+def texts_to_merge():
     draw = random.Random(6)
     for _ in range(24):
         if draw.random() < 0.5:
@@ -32,144 +27,103 @@ def states():
     yield {"text": "𝒳ﬀ 𝒳ﬀ ﬀ𝒳 ﬀ𝒳", "merges": 2, "word": "𝒳"}  # two code units, and a letter between them
 
 
-def test_the_page_merges_says_and_judges_what_python_does(browser):
-    page, explorer = browser.new_page(), bpe()
-    page.add_script_tag(content=bundle("bpe"))
-    found = page.evaluate(
-        """(states) => states.map((state) => {
+def test_the_page_merges_says_and_judges_what_python_does(blank):
+    bpe, states = explorer("bpe"), list(texts_to_merge())
+    found = computed(
+        blank, bpe, states,
+        """([states]) => states.map((state) => {
           const { merging } = mergingOf(state);
           const sizes = merging.merges.map((_, n) => [merging.at(n).tokens, merging.at(n).size]);
           return { merges: merging.merges, sizes,
             goals: bpeGoals.map((goal) => goal(state)), words: bpeWords(state) };
         })""",
-        list(states()),
-    )
-    reached = np.zeros(3, bool)
-    for state, here in zip(states(), found, strict=True):
+    )  # fmt: skip
+    assert judged_as_in_python(bpe, states, found).all()
+    for state, here in zip(states, found, strict=True):
         merging = Merging(state["text"])
         assert here["merges"] == list(map(list, merging.merges))
         assert here["sizes"] == list(map(list, merging.sizes()[:-1]))
-        assert here["goals"] == [goal(state) for goal in explorer.goals], state
-        assert here["words"] == explorer.alt(state)
-        reached |= here["goals"]
-    assert reached.all()
     assert [one["goals"][2] for one in found[24:29]] == [True, False, False, False, False]
 
 
-def test_the_text_follows_each_key_and_goals_wait_for_the_end(browser):
-    with played(browser, bpe(), kernel=True) as here:
-        page, before = here.page, axes(here)
-        page.get_by_label("A word to cut").fill("")
-        page.get_by_label("A word to cut").type("newer")
-        expect(page.locator(".play-chips").last).to_have_text("newer")
-        assert here.told() == [{"touched": True}]
-        move(here, page.locator(".play-point .play-dot"), (300, 60))
-        expect(page.locator(".play-chips").last.locator("span > span")).to_have_count(2)
-        assert axes(here) == before and here.reached() == 0
-        page.mouse.up()
-        assert here.reached() == 2  # est is no ending any more: newest is one token
-        page.get_by_label("Learn from").fill("")
-        expect(page.get_by_text("Type a few words").first).to_be_visible()
+def test_the_text_follows_each_key_and_goals_wait_for_the_end(play):
+    here = play(explorer("bpe"), kernel=True)
+    before, word = here.axes(), here.page.locator(".play-chips").last
+    here.type_keys("A word to cut", "newer")
+    expect(word).to_have_text("newer")
+    assert here.told() == [{"touched": True}]
+    here.drag(here.page.locator(".play-point .play-dot"), (300, 60))
+    expect(word.locator("span > span")).to_have_count(2)
+    assert here.axes() == before and here.reached() == 0
+    here.page.mouse.up()
+    assert here.reached() == 2  # est is no ending any more: newest is one token
+    here.write("Learn from", "")
+    here.shows("Type a few words")
 
 
-def test_merges_are_made_by_the_keyboard_and_said(browser):
-    with played(browser, bpe()) as here:
-        slider = here.page.get_by_label("Merges", exact=True)
-        slider.focus()
-        slider.press("ArrowRight")
-        expect(here.page.locator(".play-said")).to_contain_text(
-            "Merge 2: es + t· → est·, a pair that occurred 9 times."
-        )
-        assert here.page.locator(".play-merges li").count() == 2 and here.reached() == 1
-        here.page.get_by_role("button", name="how much").click()
-        expect(here.page.locator(".play-said")).to_contain_text("“lowest” is cut into: l, o, w, ?, ?, ?.")
-
-
-def test_bpe_fits_and_axe_finds_nothing(browser):
-    check_it_fits(browser, bpe())
-    check_axe(browser, bpe())
+def test_merges_are_made_by_the_keyboard_and_said(play):
+    here = play(explorer("bpe"))
+    here.page.get_by_label("Merges", exact=True).press("ArrowRight")
+    here.says("Merge 2: es + t· → est·, a pair that occurred 9 times.")
+    assert here.page.locator(".play-merges li").count() == 2 and here.reached() == 1
+    here.press("how much")
+    here.says("“lowest” is cut into: l, o, w, ?, ?, ?.")
 
 
 # ------------------------------------------------------------------------------------------------ beam search
 
 
-@pytest.fixture(scope="module")
-def search():
-    return explorer(load_trained("translator").model)
-
-
-def test_the_page_shows_says_and_judges_the_search_as_python_does(browser, search):
-    draw, asked = random.Random(6), []
+def test_the_page_shows_says_and_judges_the_search_as_python_does(blank):
+    search, draw, asked, states = explorer("beams"), random.Random(6), [], []
     looks = list(search.controls[-1].options.values())
+    assert looks[0] == EVERY
+
+    def ask(state, at, answer):
+        states.append(state | {"at": at})
+        given = {key: state[key] for key in ("text", "beams", "penalty")}
+        at = dict(zip(("step", "words"), at, strict=True))
+        asked.append(given | {"at": at, "look": looks.index(state["look"]) - 1, "its": answer | given})
+
     for text in ("the xylophone visits", DRAMA):
         for penalty in (0.0, 1.0) if text == DRAMA else (1.0,):
             state = search.state(text=text, beams=draw.randint(2, 4), penalty=penalty, look=draw.choice(looks))
             answer = search.answers["search"]({key: state[key] for key in ("text", "beams", "penalty")})
             box = draw.choice([box for box in answer["boxes"] if box["kind"] != "wins"])
-            asked.append((state | {"at": (draw.randint(1, 12), "")}, answer))
-            asked.append((state | {"at": (box["step"], " ".join(box["words"])), "look": EVERY}, answer))
+            ask(state, (draw.randint(1, 12), ""), answer)
+            ask(state | {"look": EVERY}, (box["step"], " ".join(box["words"])), answer)
     follows = search.state(look=(1, 2))
-    asked.append((follows, search.answers["search"]({"text": EXAMPLES[0], "beams": 3, "penalty": 1.0})))
-    page = browser.new_page()
-    page.add_script_tag(content=bundle("beams"))
-    found = page.evaluate(
-        """(states) => states.map((state) => (
+    ask(follows, follows["at"], search.answers["search"]({"text": EXAMPLES[0], "beams": 3, "penalty": 1.0}))
+    found = computed(
+        blank, search, asked,
+        """([states]) => states.map((state) => (
           { goals: beamGoals.map((goal) => goal(state)), words: beamWords(state) }))""",
-        [
-            {key: state[key] for key in ("text", "beams", "penalty")}
-            | {"at": dict(zip(("step", "words"), state["at"], strict=True)), "look": looks.index(state["look"]) - 1}
-            | {"its": answer | {key: state[key] for key in ("text", "beams", "penalty")}}
-            for state, answer in asked
-        ],
-    )
-    assert looks[0] == EVERY
-    reached = np.zeros(4, bool)
-    for (state, _), here in zip(asked, found, strict=True):
-        assert here["goals"] == [goal(state) for goal in search.goals], state
-        assert here["words"] == f"{search.controls[0].remark(state['text'])} {search.alt(state)}".strip()
-        reached |= here["goals"]
-    assert reached.all()
+    )  # fmt: skip
+    for state, here in zip(states, found, strict=True):  # the page says a control's remark, too
+        remark = search.controls[0].remark(state["text"]) or ""
+        assert here["words"].startswith(remark)
+        here["words"] = here["words"].removeprefix(remark).strip()
+    assert judged_as_in_python(search, states, found).all()
 
 
-def test_a_box_is_pressed_and_the_penalty_turns_the_winner(browser, search):
-    with played(browser, search, kernel=True) as here:
-        page = here.page
-        winner = page.locator(".play-sentence")
-        expect(winner).to_have_text("le ministre ne voit pas la zone économique européenne.")
-        assert here.told() == [] and page.locator(".play-beam.wins").count() == 11
-        page.get_by_label("English sentence").fill(DRAMA)
-        page.get_by_label("English sentence").press("Enter")
-        expect(winner).to_have_text("le juge est jeune.")
-        assert here.reached() == 2
-        page.get_by_role("button", name="juge: log p −2.17").click()
-        expect(page.locator(".play-said")).to_contain_text("Step 1, “juge” at the start")
-        box = page.get_by_role("button", name="juge est jeune: log p −2.39")
-        box.press("Enter")
-        expect(box).to_have_attribute("aria-pressed", "true")
-        expect(box).to_be_focused()
-        penalty = page.get_by_label("Length penalty", exact=True)
-        penalty.focus()
-        penalty.press("Home")
-        expect(winner).to_have_text("juge est jeune.")
-        assert here.reached() == 3
-        page.get_by_role("button", name="Back to the start").click()
-        page.locator(".play-choice").get_by_text("2.3").click()
-        expect(page.locator(".play-goals li.reached")).to_have_count(4)
-        page.get_by_label("English sentence").fill("")
-        page.get_by_label("English sentence").press("Enter")
-        expect(page.get_by_text("Type a sentence, or take one of the examples.")).to_be_visible()
-
-
-def test_without_a_kernel_the_static_form_of_the_search_stays(browser, search):
-    with played(browser, search) as here:
-        expect(here.page.get_by_text("static form")).to_be_visible()
-        assert here.page.locator(".course-play").count() == 0
-
-
-@pytest.mark.parametrize(("width", "theme"), [(390, "dark"), (1280, "light")])
-def test_the_search_fits_and_axe_finds_nothing(browser, search, width, theme):
-    with played(browser, search, width=width, theme=theme, kernel=True) as here:
-        expect(here.page.locator(".play-beam.wins").last).to_be_visible()
-        assert overflowing(here.page) == []
-        here.page.evaluate(axe_script())
-        assert here.page.evaluate(AXE, ".course-play") == []
+def test_a_box_is_pressed_and_the_penalty_turns_the_winner(play):
+    here = play(explorer("beams"), kernel=True)
+    winner = here.page.locator(".play-sentence")
+    expect(winner).to_have_text("le ministre ne voit pas la zone économique européenne.")
+    assert here.told() == [] and here.page.locator(".play-beam.wins").count() == 11
+    here.enter("English sentence", DRAMA)
+    expect(winner).to_have_text("le juge est jeune.")
+    assert here.reached() == 2
+    here.press("juge: log p −2.17")
+    here.says("Step 1, “juge” at the start")
+    box = here.page.get_by_role("button", name="juge est jeune: log p −2.39")
+    box.press("Enter")
+    expect(box).to_have_attribute("aria-pressed", "true")
+    expect(box).to_be_focused()
+    here.page.get_by_label("Length penalty", exact=True).press("Home")
+    expect(winner).to_have_text("juge est jeune.")
+    assert here.reached() == 3
+    here.press("Back to the start")
+    here.page.locator(".play-choice").get_by_text("2.3").click()
+    here.has_reached(4)
+    here.enter("English sentence", "")
+    here.shows("Type a sentence, or take one of the examples.")

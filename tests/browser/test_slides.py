@@ -14,6 +14,7 @@ from course_lib.lectures.handout import lesson_page
 from course_lib.lectures.story import PATHS, compose, paths_of, slides_of
 from course_lib.viz.style import SLIDE
 from tests.axe import axe_script
+from tests.browser.lab import AXE
 from tests.lectures.small_lesson import small_lesson
 
 pytestmark = pytest.mark.needs("chromium", "lecture_assets")
@@ -118,14 +119,6 @@ async ([themes, stepped]) => {{
   }}
   return wrong;
 }}
-"""
-
-AXE = """
-async (part) => {
-  const found = await axe.run(part || document, {resultTypes: ["violations"]});
-  return found.violations.filter((one) => ["serious", "critical"].includes(one.impact))
-    .map((one) => one.id + ": " + one.nodes.map((node) => node.html.slice(0, 90)).join(" | "));
-}
 """
 
 COLOURS = '"color-contrast", "link-in-text-block", "scrollable-region-focusable"'  # all that a theme changes for axe
