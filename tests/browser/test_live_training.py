@@ -5,6 +5,7 @@ import pytest
 from playwright.sync_api import expect
 
 from course_lib.commands.files import write_notebook
+from tests.browser.playgrounds import PYTHON
 
 pytestmark = pytest.mark.needs("chromium")
 
@@ -39,9 +40,8 @@ CUT = """(display) => {
 def trained(tmp_path_factory, start_lab, open_notebook):
     """A page with a short training and one that would take hours."""
     cells = [nbformat.v4.new_code_cell(TRAINING.format(steps=steps).strip()) for steps in (20, 10**6)]
-    metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     path = tmp_path_factory.mktemp("training") / "99_training.ipynb"
-    write_notebook(nbformat.v4.new_notebook(cells=cells, metadata=metadata), path)
+    write_notebook(nbformat.v4.new_notebook(cells=cells, metadata=PYTHON), path)
     return open_notebook(start_lab([path]), path.name)
 
 

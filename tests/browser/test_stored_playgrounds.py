@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 
 from course_lib.commands.files import read_notebook, write_notebook
 from course_lib.commands.lessons import find_lesson
+from tests.browser.playgrounds import PYTHON
 
 pytestmark = pytest.mark.needs("chromium")
 
@@ -16,6 +17,7 @@ SHOWN = {  # lesson and playground: which of the stored steps is opened, and wha
     ("02", "plane"): (1, "The map by pixels. Picture 50 is a 2"),
     ("03", "reader"): (1, "kamboçya"),
     ("04", "reader"): (1, "Cell 27 over"),
+    ("06", "explorer"): (3, "juge"),
     ("07", "blank"): (1, "“loi” stood there"),
     ("07", "search"): (None, "by meaning"),
     ("08", "writer"): (0, "The most probable next tokens"),
@@ -46,8 +48,7 @@ def stored(lesson: str, name: str):
 @pytest.fixture(scope="module")
 def page(tmp_path_factory, start_lab, open_notebook):
     path = tmp_path_factory.mktemp("stored") / "97_stored.ipynb"
-    metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    write_notebook(new_notebook(cells=[stored(*place) for place in SHOWN], metadata=metadata), path)
+    write_notebook(new_notebook(cells=[stored(*place) for place in SHOWN], metadata=PYTHON), path)
     return open_notebook(start_lab([path]), path.name)
 
 
@@ -61,3 +62,10 @@ def test_an_untrusted_notebook_steps_through_it(page, place):
         cell.locator("summary").nth(number).click()
         cell = cell.locator("details").nth(number).locator(":scope > :not(summary)")
     expect(cell.get_by_text(re.compile(re.escape(words))).locator("visible=true").first).to_be_visible()
+
+
+def test_an_untrusted_notebook_has_the_tree_of_a_search_in_its_colours(page):
+    cell = page.cell("# 06 explorer")
+    box = cell.get_by_title("le juge: log p −2.38, went on").locator("visible=true").last
+    expect(box).to_have_css("background-color", "rgb(0, 114, 178)")  # the winner's
+    expect(cell.get_by_text("Can you get there")).to_be_visible()

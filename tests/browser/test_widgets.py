@@ -4,18 +4,19 @@ import re
 from contextlib import suppress
 
 import pytest
-from nbformat import from_dict
 from nbformat.v4 import new_code_cell, new_notebook
 from playwright.sync_api import expect
 
-from course_lib.classroom.output import WIDGET_VIEW
-from course_lib.commands.files import read_notebook, write_notebook
+from course_lib.commands.files import write_notebook
 from course_lib.lectures.deck import write_deck
 from course_lib.lectures.handout import lesson_page
 from course_lib.lectures.story import fold
 from tests.axe import axe_script
+from tests.browser.lab import AXE
+from tests.browser.played import Played
+from tests.browser.playgrounds import PYTHON, THEMES, as_stored, found_by_axe
 from tests.browser.test_live import DRAWING, Lecture, served
-from tests.browser.test_slides import AXE, MEASURE, Deck, measured
+from tests.browser.test_slides import MEASURE, Deck, measured
 from tests.lectures.small_lesson import slide
 
 pytestmark = pytest.mark.needs("chromium", "lecture_assets")
@@ -112,9 +113,8 @@ def notebook(tmp_path_factory):
         cells += [slide(f"## {name}", paths="90", show=show)] if show == "widget" else []
         cells.append(new_code_cell(source.strip()))
     cells.append(new_code_cell(ASKS.strip()))
-    metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     path = tmp_path_factory.mktemp("kit") / "99_kit.ipynb"
-    write_notebook(new_notebook(cells=fold(cells), metadata=metadata), path)
+    write_notebook(new_notebook(cells=fold(cells), metadata=PYTHON), path)
     return path
 
 
@@ -128,14 +128,7 @@ def kit(notebook, start_lab, open_notebook):
 
 @pytest.fixture(scope="module")
 def stored(kit, notebook):
-    """The notebook as it is stored after that run: outputs, but no views of widgets."""
-    cells, outputs = read_notebook(notebook), iter(kit.code_cells())
-    for cell in cells.cells:
-        if cell.cell_type == "code":
-            cell.outputs = [from_dict(output) for output in next(outputs)["outputs"]]
-            for output in cell.outputs:
-                output.get("data", {}).pop(WIDGET_VIEW, None)
-    return cells
+    return as_stored(kit, notebook)
 
 
 def shows(cell, text):
@@ -273,39 +266,34 @@ def test_a_picture_is_chosen_by_mouse_and_by_arrow(kit):
 
 
 def test_goals_are_ticked_said_and_remembered(kit):
-    cell = kit.cell("mask_painter().live()")
-    said = cell.get_by_role("status").first
-    cell.get_by_label("'pas' may attend to '<pad>'").click()
-    expect(said).to_have_text("Can you get there?")
+    here = Played(kit.cell("mask_painter().live()"))
+    here.root.get_by_label("'pas' may attend to '<pad>'").click()
+    expect(here.status).to_have_text("Can you get there?")
     for word in ("le", "ministre", "ne", "signe", "<pad>"):
-        cell.get_by_label(f"'{word}' may attend to '<pad>'").click()
-    expect(said).to_have_text("1 of 3 goals reached")
-    cell.get_by_role("button", name="nothing", exact=True).click()
-    shows(cell, "may attend to nothing: all weights there are zero, and so is the output, not NaN.")
-    expect(said).to_have_text("1 of 3 goals reached")
+        here.root.get_by_label(f"'{word}' may attend to '<pad>'").click()
+    expect(here.status).to_have_text("1 of 3 goals reached")
+    here.press("nothing", exact=True)
+    here.says("may attend to nothing: all weights there are zero, and so is the output, not NaN.")
+    expect(here.status).to_have_text("1 of 3 goals reached")
     for row in ("le", "ministre", "ne", "signe", "pas"):
-        cell.get_by_label(f"'{row}' may not attend to 'le'").click()
-    expect(said).to_have_text("2 of 3 goals reached")
-    expect(cell.locator("li.reached").last).to_have_text("exactly one row that sees nothing")
-    kit.screenshot("kit-goals", of=cell)
+        here.root.get_by_label(f"'{row}' may not attend to 'le'").click()
+    here.has_reached(2)
+    expect(here.goals.last).to_have_text("exactly one row that sees nothing")
+    kit.screenshot("kit-goals", of=here.root)
 
 
 def test_a_playground_of_the_page_is_dragged_and_jupyterlab_does_not_hear_its_keys(kit):
-    cell, cells = kit.cell("softmax_explorer().live()"), len(kit.code_cells())
-    bar = cell.get_by_role("slider", name="key 2", exact=True)
+    here, cells = Played(kit.cell("softmax_explorer().live()")), len(kit.code_cells())
+    bar = here.slider("key 2", exact=True)
     bar.locator(".play-grip").hover()  # waits until the page has scrolled there
-    box = bar.locator(".play-grip").bounding_box()
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-    kit.page.mouse.down()
-    kit.page.mouse.move(x, y - 300, steps=5)
+    here.drag(bar.locator(".play-grip"), (0, -300))
     kit.page.mouse.up()
     expect(bar).to_have_attribute("aria-valuenow", "3")
-    for key in ("ArrowDown", "a", "b", "d", "d", "Space"):
-        bar.press(key)
+    here.keys("key 2", "ArrowDown", "a", "b", "d", "d", "Space")
     expect(bar).to_have_attribute("aria-valuenow", "2.9")
-    shows(cell, "key 2 has the largest")
+    here.says("key 2 has the largest")
     assert len(kit.code_cells()) == cells
-    kit.screenshot("kit-softmax", of=cell)
+    kit.screenshot("kit-softmax", of=here.root)
 
 
 def test_a_playground_asks_its_kernel(kit):
@@ -320,51 +308,40 @@ def colour(word):
 
 
 def test_the_translator_asks_its_kernel_and_its_words_light_up(kit):
-    cell, cells = kit.cell("translator(translate"), len(kit.code_cells())
-    french, box = cell.locator("[lang=fr].large"), cell.get_by_label("English sentence")
+    here, cells = Played(kit.cell("translator(translate")), len(kit.code_cells())
+    french = here.root.locator("[lang=fr].large")
     expect(french).to_have_text("le ministre signe la loi.")
-    cell.get_by_role("button", name="She doesn't sign the law.").click()
+    here.press("She doesn't sign the law.")
     expect(french).to_have_text("elle ne signe pas la loi.")
-    box.fill("the ministre signs the law")
-    shows(cell, "I do not know the word “ministre” yet, so I can only guess. Did you mean “minister”")
-    box.fill("the european minister ")
-    box.press_sequentially("signs the law")
+    here.write("English sentence", "the ministre signs the law")
+    here.shows("I do not know the word “ministre” yet, so I can only guess. Did you mean “minister”")
+    here.type_keys("English sentence", "the european minister signs the law")
     expect(french).to_have_text("le ministre européen signe la loi.")
-    expect(cell.get_by_role("status").first).to_have_text("Can you get there?")
-    box.press("Enter")
-    expect(cell.get_by_role("status").first).to_have_text("1 of 3 goals reached")
-    shows(cell, "elle ne signe pas la loi. ← She doesn't sign the law.")
+    here.has_reached(0)
+    here.root.get_by_label("English sentence", exact=True).press("Enter")
+    here.has_reached(1)
+    here.shows("elle ne signe pas la loi. ← She doesn't sign the law.")
     assert len(kit.code_cells()) == cells  # JupyterLab heard no key
 
-    words = cell.get_by_role("group", name="English").locator("span")
+    words = here.root.get_by_role("group", name="English").locator("span")
     resting = colour(words.nth(0))
     french.locator("span").nth(1).hover()  # ministre: 0.02, 0.02, 0.9
     expect(words.nth(2)).not_to_have_css("background-color", resting)
-    expect(cell.locator("th.lit")).to_have_text(["ministre"])
+    expect(here.root.locator("th.lit")).to_have_text(["ministre"])
     kit.page.mouse.move(0, 0)
     french.locator("span").nth(2).focus()  # européen, by keyboard
     expect(words.nth(2)).to_have_css("background-color", colour(words.nth(0)))
-    expect(cell.locator("th.lit")).to_have_text(["européen"])
-    kit.screenshot("kit-translator", of=cell)
+    expect(here.root.locator("th.lit")).to_have_text(["européen"])
+    kit.screenshot("kit-translator", of=here.root)
 
 
 # ------------------------------------------------------------------------------------------- seen by all
 
 
-@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
+@pytest.mark.parametrize("theme", THEMES)
 def test_axe_finds_nothing_serious_in_either_theme(kit, theme):
-    kit.page.evaluate("(theme) => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", theme)
-    light = "true" if theme.endswith("Light") else "false"
-    kit.page.wait_for_selector(f"body[data-jp-theme-light={light}]", state="attached")
-    kit.page.evaluate(axe_script())
-    wrong = {}
-    for name, source in PLAYED.items():
-        cell = kit.cell(source.strip().splitlines()[-1])
-        cell.locator(".jp-OutputArea").first.evaluate("(one) => { one.id = 'looked-at'; }")
-        wrong[name] = kit.page.evaluate(AXE, "#looked-at")
-        cell.locator("#looked-at").first.evaluate("(one) => one.removeAttribute('id')")
-    kit.screenshot(f"kit-light-{light}")
-    assert {name: found for name, found in wrong.items() if found} == {}
+    sources = {name: source.strip().splitlines()[-1] for name, source in PLAYED.items()}
+    assert found_by_axe(kit, sources, theme) == {}
 
 
 def test_an_untrusted_notebook_shows_each_widget_without_its_scripts_and_styles(
