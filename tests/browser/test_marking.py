@@ -34,32 +34,13 @@ def folders(tmp_path_factory):
     return folders
 
 
-@pytest.fixture
-def open_file(browser):
-    """open_file(path, theme): a page that asks for nothing; whatever it complains of fails the test."""
-    contexts, problems = [], []
-
-    def open_it(path, theme="light"):
-        contexts.append(browser.new_context(color_scheme=theme, offline=True, accept_downloads=True))
-        page = contexts[-1].new_page()
-        page.on("console", lambda message: problems.append(message.text))
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.goto(path.as_uri())
-        return page
-
-    yield open_it
-    for context in contexts:
-        context.close()
-    assert problems == []
-
-
 def press(page, keys):
     for key in keys.split():
         page.keyboard.press(key)
 
 
-def test_marks_are_given_by_keyboard_kept_and_carried_into_the_gradebook(open_file, folders, tmp_path):
-    page = open_file(folders.root / "marking" / f"{NAME}.html")
+def test_marks_are_given_by_keyboard_kept_and_carried_into_the_gradebook(offline, folders, tmp_path):
+    page = offline((folders.root / "marking" / f"{NAME}.html").as_uri(), accept_downloads=True)
     press(page, "a 1")  # a typical answer, then the one point of the form
     assert page.inner_text("#total") == "2.5 of 4 points"
     press(page, "n 2 . 0 w")
@@ -82,8 +63,8 @@ def test_marks_are_given_by_keyboard_kept_and_carried_into_the_gradebook(open_fi
     assert sum(bool(row.unread) for row in rows) == 1
 
 
-def test_points_stay_in_range_and_can_be_taken_back(open_file, folders):
-    page = open_file(folders.root / "marking" / f"{NAME}.html")
+def test_points_stay_in_range_and_can_be_taken_back(offline, folders):
+    page = offline((folders.root / "marking" / f"{NAME}.html").as_uri(), accept_downloads=True)
     press(page, "9")
     assert page.inner_text("#total") == "0 of 4 points so far, 2 parts without points"
     press(page, "3 .")
@@ -96,8 +77,8 @@ def test_points_stay_in_range_and_can_be_taken_back(open_file, folders):
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("file", [f"marking/{NAME}.html", "exports/report.html"])
-def test_a_page_can_be_used_by_everybody(open_file, folders, file, theme):
-    page = open_file(folders.root / file, theme)
+def test_a_page_can_be_used_by_everybody(offline, folders, file, theme):
+    page = offline((folders.root / file).as_uri(), color_scheme=theme)
     policy = page.context.new_cdp_session(page)
     policy.send("Page.setBypassCSP", {"enabled": True})  # for axe alone
     page.reload()

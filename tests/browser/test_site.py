@@ -29,29 +29,14 @@ def site(tmp_path_factory):
 
 
 @pytest.fixture
-def open_page(browser, site):
-    """open_page(name, theme): a page that is offline; whatever it complains of fails the test."""
-    contexts, problems = [], []
-
-    def note(request):
-        if not request.url.startswith(("file:", "data:")):
-            problems.append(request.url)
+def open_page(offline, site):
+    """open_page(name, theme): a page of the site."""
 
     def open_it(name, theme="light", **options):
-        context = browser.new_context(color_scheme=theme, viewport={"width": 1280, "height": 900}, **options)
-        contexts.append(context)
-        context.set_offline(True)
-        page = context.new_page()
-        page.on("request", note)
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
-        page.goto(f"{site.as_uri()}/{name}")
-        return page
+        look = {"color_scheme": theme, "viewport": {"width": 1280, "height": 900}}
+        return offline(f"{site.as_uri()}/{name}", complaints=("error",), **look, **options)
 
-    yield open_it
-    for context in contexts:
-        context.close()
-    assert problems == []
+    return open_it
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
