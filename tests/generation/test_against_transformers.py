@@ -35,11 +35,8 @@ def llama():
 
 
 def marian():
-    sides = {
-        f"{side}_{name}": value
-        for side in ("encoder", "decoder")
-        for name, value in (("ffn_dim", 24), ("attention_heads", 2), ("layers", 2))
-    }
+    sizes = {"ffn_dim": 24, "attention_heads": 2, "layers": 2}
+    sides = {f"{side}_{name}": size for side in ("encoder", "decoder") for name, size in sizes.items()}
     return MarianMTModel(
         MarianConfig(d_model=16, max_position_embeddings=32, forced_eos_token_id=None, **SEQ2SEQ, **sides)
     )
@@ -119,26 +116,10 @@ def test_greedy(pair, prompts, max_new_tokens, end_id):
 BEAMS, PENALTIES, STOPS = (2, 3, 4, 5), (0.0, 0.6, 1.0, 2.0, -1.0), (False, True, "never")
 
 
-def same_beams(pair, prompts, *, num_beams, num_return, end_id, max_new_tokens=12, **settings):
-    theirs, scores = official(
-        pair,
-        prompts,
-        num_beams=num_beams,
-        num_return_sequences=num_return,
-        end_id=end_id,
-        max_new_tokens=max_new_tokens,
-        **settings,
-    )
-    found = ours(
-        pair,
-        prompts,
-        beam_search,
-        num_beams=num_beams,
-        num_return=num_return,
-        end_id=end_id,
-        max_new_tokens=max_new_tokens,
-        **settings,
-    )
+def same_beams(pair, prompts, *, num_return, **settings):
+    settings = {"max_new_tokens": 12} | settings
+    theirs, scores = official(pair, prompts, num_return_sequences=num_return, **settings)
+    found = ours(pair, prompts, beam_search, num_return=num_return, **settings)
     assert torch.equal(found.tokens.flatten(0, 1), theirs)
     assert torch.allclose(found.scores.flatten(), scores, atol=1e-5)
     return found
@@ -150,15 +131,8 @@ def test_beam_search(pair, prompts, length_penalty, early_stopping):
     """All beam sizes for GPT-2; one for each of the other settings for the encoder-decoders."""
     place = PENALTIES.index(length_penalty) + STOPS.index(early_stopping)
     for num_beams in BEAMS if pair[0] == "GPT-2" else (BEAMS[place % len(BEAMS)],):
-        same_beams(
-            pair,
-            prompts,
-            num_beams=num_beams,
-            num_return=(num_beams + 1) // 2,
-            end_id=END,
-            length_penalty=length_penalty,
-            early_stopping=early_stopping,
-        )
+        settings = {"num_beams": num_beams, "length_penalty": length_penalty, "early_stopping": early_stopping}
+        same_beams(pair, prompts, num_return=(num_beams + 1) // 2, end_id=END, **settings)
 
 
 def test_beam_search_without_an_end(pair, prompts):

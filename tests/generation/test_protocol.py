@@ -42,16 +42,13 @@ def test_a_model_that_cannot_write_is_named_with_what_can(write, more, monkeypat
             unchecked(model, ids, max_new_tokens=2, **more)
 
 
-def test_one_row_alone_is_told_to_have_a_batch_axis():
-    with pytest.raises(ValueError, match=r"got shape \(3,\): .*prompt\[None\]"):
-        check_request(Toy(), torch.ones(3), None, 5)
-
-
-def test_valid_must_have_the_shape_of_the_prompt():
-    with pytest.raises(ValueError, match=r"prompt's shape \(3, 4\), got \(3, 2\)"):
-        check_request(Toy(), torch.ones(3, 4), torch.ones(3, 2, dtype=torch.bool), 5)
-
-
-def test_padding_at_the_left_is_welcome():
-    valid = torch.tensor([[False, False, True], [True, True, True], [False, True, True]])
-    check_request(Toy(), torch.ones(3, 3), valid, 1)
+@pytest.mark.parametrize(
+    ("shape", "valid", "words"),
+    [
+        ((3,), None, r"got shape \(3,\): .*prompt\[None\]"),
+        ((3, 4), torch.ones(3, 2, dtype=torch.bool), r"prompt's shape \(3, 4\), got \(3, 2\)"),
+    ],
+)
+def test_a_prompt_without_a_batch_axis_and_a_mask_of_another_shape_are_refused(shape, valid, words):
+    with pytest.raises(ValueError, match=words):
+        check_request(Toy(), torch.ones(shape), valid, 5)

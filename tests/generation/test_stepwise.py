@@ -40,16 +40,6 @@ def test_greedy_takes_the_likeliest_token_at_every_step():
     assert len(tokens.unique()) > 3
 
 
-def test_each_row_of_unequal_prompts_is_as_if_alone():
-    model = tiny_gpt()
-    prompts = [torch.randint(0, 11, (1, length)) for length in (1, 5, 3)]
-    padded = torch.cat([F.pad(prompt, (5 - prompt.shape[1], 0)) for prompt in prompts])
-    valid = torch.tensor([[place >= 5 - prompt.shape[1] for place in range(5)] for prompt in prompts])
-    together = greedy(model, padded, max_new_tokens=10, valid=valid)
-    assert (together == torch.cat([greedy(model, prompt, max_new_tokens=10) for prompt in prompts])).all()
-    assert not (together == greedy(model, padded, max_new_tokens=10)).all()
-
-
 def test_rows_end_at_their_end_token_and_are_padded():
     toy, end_id = Toy(vocab_size=5, seed=43), 4
     free = greedy(toy, PROMPT, max_new_tokens=12)
@@ -58,14 +48,6 @@ def test_rows_end_at_their_end_token_and_are_padded():
     assert ended.shape[1] == max(lengths) < 12 and len(set(lengths)) == 4
     for row, whole, length in zip(ended.tolist(), free.tolist(), lengths, strict=True):
         assert row == whole[:length] + [9] * (max(lengths) - length)
-
-
-def test_a_prompt_that_ends_at_once_gives_one_token():
-    table = torch.zeros(STATES, 4)
-    table[:, 2] = 1.0
-    toy = Toy(table=table)
-    assert greedy(toy, PROMPT, max_new_tokens=9, end_id=2).tolist() == [[2]] * 4
-    assert toy.calls == [(4, 3)]
 
 
 def test_each_token_is_read_once_and_the_last_not_at_all():
@@ -99,18 +81,14 @@ def test_a_stream_leaves_its_reader_the_gradients():
     assert not torch.is_inference_mode_enabled()
 
 
-@pytest.mark.parametrize("write", [greedy, sample])
+def streamed(model, prompt, *, max_new_tokens):
+    return torch.stack(list(stream(model, prompt, max_new_tokens=max_new_tokens)), dim=1)
+
+
+@pytest.mark.parametrize("write", [greedy, sample, streamed])
 def test_what_was_written_can_be_trained_on(write):
     model = tiny_gpt()
-    tokens = write(model, PROMPT, max_new_tokens=5)
-    model(tokens).logsumexp(-1).sum().backward()
-    assert model.token_embed.weight.grad.abs().sum() > 0
-
-
-def test_streamed_tokens_can_be_trained_on():
-    model = tiny_gpt()
-    tokens = next(stream(model, PROMPT, max_new_tokens=5))
-    model(tokens[:, None]).logsumexp(-1).sum().backward()
+    model(write(model, PROMPT, max_new_tokens=5)).logsumexp(-1).sum().backward()
     assert model.token_embed.weight.grad.abs().sum() > 0
 
 
@@ -155,26 +133,21 @@ def test_one_likeliest_token_is_greedy():
     assert (drawn == argmax(Toy().table)).all()
 
 
-def test_log_probs_are_those_of_the_whole_text():
-    model = tiny_gpt()
-    prompt, tokens = torch.randint(0, 11, (3, 4)), torch.randint(0, 11, (3, 6))
-    logits = model(torch.cat([prompt, tokens], dim=1))[:, 3:-1]
-    expected = logits.log_softmax(-1).gather(2, tokens[:, :, None]).squeeze(2)
-    assert torch.allclose(log_probs(model, prompt, tokens), expected, atol=1e-5)
-
-
-def test_log_probs_have_the_gradients_of_one_pass_over_the_text():
+def test_log_probs_and_their_gradients_are_those_of_one_pass_over_the_whole_text():
     model = tiny_gpt()
     prompt, tokens = torch.randint(0, 11, (3, 4)), torch.randint(0, 11, (3, 6))
     logits = model(torch.cat([prompt, tokens], dim=1))
-    expected = -F.cross_entropy(logits[:, 3:-1].transpose(1, 2), tokens, reduction="sum")
-    found = log_probs(model, prompt, tokens).sum()
-    for ours, theirs in zip(
-        *(torch.autograd.grad(total, model.parameters()) for total in (found, expected)), strict=True
-    ):
-        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+    expected = -F.cross_entropy(logits[:, 3:-1].transpose(1, 2), tokens, reduction="none")
+    found = log_probs(model, prompt, tokens)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
+    same_gradients(model, found, expected, rtol=1e-4, atol=1e-5)
     with torch.no_grad():
         assert not log_probs(model, prompt, tokens).requires_grad
+
+
+def same_gradients(model, *found, **tolerance):
+    ours, theirs = (torch.autograd.grad(each.sum(), list(model.parameters())) for each in found)
+    torch.testing.assert_close(ours, theirs, **tolerance)
 
 
 def test_log_probs_of_padded_prompts_are_those_of_each_alone_and_so_are_their_gradients():
@@ -185,24 +158,7 @@ def test_log_probs_of_padded_prompts_are_those_of_each_alone_and_so_are_their_gr
     together = log_probs(model, padded, tokens, valid=valid)
     alone = torch.cat([log_probs(model, *pair) for pair in zip(prompts, tokens.split(1), strict=True)])
     torch.testing.assert_close(together, alone, rtol=1e-4, atol=1e-5)
-    for ours, theirs in zip(
-        *(torch.autograd.grad(t.sum(), model.parameters()) for t in (together, alone)), strict=True
-    ):
-        torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-4)
-
-
-def test_log_probs_of_a_sample_are_those_it_was_drawn_with():
-    model, used = tiny_gpt(), []
-
-    def choose(logits):
-        drawn = random_choice(generator=generator)(logits)
-        used.append(logits.log_softmax(-1).gather(1, drawn[:, None]))
-        return drawn
-
-    generator = torch.Generator().manual_seed(0)
-    tokens = torch.stack(list(stream(model, PROMPT, max_new_tokens=7, choose=choose)), dim=1)
-    assert (tokens == sample(model, PROMPT, max_new_tokens=7, generator=torch.Generator().manual_seed(0))).all()
-    torch.testing.assert_close(log_probs(model, PROMPT, tokens).detach(), torch.cat(used, dim=1), rtol=1e-4, atol=1e-5)
+    same_gradients(model, together, alone, rtol=1e-3, atol=1e-4)
 
 
 def test_log_probs_of_an_encoder_decoder_train_both_halves():
@@ -225,13 +181,6 @@ def test_a_model_without_logits_of_next_tokens_has_no_log_probs():
     for model in (encoder_decoder, encoder_decoder.given(PROMPT), tiny_gpt(head=None), torch.nn.Linear(2, 2)):
         with pytest.raises(ValueError, match=f"{type(model).__name__} gives no logits .*partial\\(model, source\\)"):
             unchecked(model, PROMPT, PROMPT)
-
-
-def test_log_probs_skip_padding():
-    toy = Toy()
-    prompt, valid = torch.tensor([[3, 1, 2]]), torch.tensor([[False, True, True]])
-    found = log_probs(toy, prompt, torch.tensor([[0, 3, 1]]), valid=valid)
-    assert found.sum().item() == pytest.approx(toy.score([1, 2], [0, 3, 1]), abs=1e-5)
 
 
 def test_a_vocabulary_of_one_token_leaves_no_choice():
@@ -261,13 +210,10 @@ def test_more_tokens_than_the_model_can_read_are_refused():
         greedy(model, PROMPT, max_new_tokens=19)
 
 
-@pytest.mark.parametrize(
-    ("bad", "message"),
-    [({"temperature": 0.0}, "temperature"), ({"top_k": 0}, "top_k"), ({"top_p": 0.0}, "top_p")],
-)
-def test_bad_filters_are_named(bad, message):
-    with pytest.raises(ValueError, match=message):
-        sample(Toy(), PROMPT, max_new_tokens=3, **bad)
+@pytest.mark.parametrize("name", ["temperature", "top_k", "top_p"])
+def test_bad_filters_are_named(name):
+    with pytest.raises(ValueError, match=name):
+        sample(Toy(), PROMPT, max_new_tokens=3, **{name: 0})
 
 
 def test_log_probs_of_an_id_that_is_no_token_are_refused():

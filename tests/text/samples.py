@@ -28,6 +28,20 @@ def is_assigned(letter: str) -> bool:
     return unicodedata.category(letter) not in ("Cn", "Cs")
 
 
+# Unicode made these of punctuation (1) and of spacing letters (3) after version 8, the `tokenizers` library's for BERT.
+RECLASSED = {"\u166d", "\u1734", "\u1885", "\u1886"}
+
+
+def existed_in_2002(letter: str) -> bool:
+    return unicodedata.ucd_3_2_0.category(letter) != "Cn"
+
+
+def known_to_all(text: str) -> str:
+    """Without the characters that the official library's tables for BERT class otherwise; emoji stay."""
+    known = (letter for letter in text if existed_in_2002(letter) or "\U0001f000" <= letter < "\U00020000")
+    return "".join(letter for letter in known if letter not in RECLASSED)
+
+
 def any_text(learned: list[str]) -> st.SearchStrategy[str]:
     """Any characters at all, awkward pieces, and words of the text that a tokenizer was trained on, in any mixture."""
     known = sorted({word for sentence in learned for word in sentence.split()})

@@ -4,7 +4,7 @@ import pytest
 import tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizers import AddedToken, decoders, models, pre_tokenizers
+from tokenizers import models, pre_tokenizers
 
 from course_lib.text import ByteLevelBPE, SubwordBPE, WordPiece
 from course_lib.text.bpe import byte_letters
@@ -15,43 +15,6 @@ SUBWORDS = SubwordBPE.train(TEXTS, 500)
 BYTES = ByteLevelBPE.train(TEXTS, 700, specials=["<|endoftext|>", "<pad>"])
 
 
-def official(ours, pre_tokenizer, decoder, **options):
-    """The official tokenizer with our vocabulary, merges and special tokens."""
-    model = models.BPE(vocab={token: i for i, token in enumerate(ours.vocabulary)}, merges=list(ours.merges), **options)
-    tokenizer = tokenizers.Tokenizer(model)
-    tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizer, decoder
-    tokenizer.add_special_tokens([AddedToken(token, special=True) for token in ours.specials])
-    return tokenizer
-
-
-SUBWORD_OPTIONS = {"unk_token": "<unk>", "end_of_word_suffix": "</w>"}
-OFFICIAL_SUBWORDS = official(SUBWORDS, pre_tokenizers.WhitespaceSplit(), decoders.BPEDecoder(), **SUBWORD_OPTIONS)
-OFFICIAL_BYTES = official(BYTES, pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel())
-
-
-@settings(max_examples=300, deadline=None)
-@given(any_text(TEXTS))
-def test_subwords_of_any_text_are_the_official_ones(text):
-    theirs = OFFICIAL_SUBWORDS.encode(text)
-    assert SUBWORDS.encode(text) == theirs.ids
-    assert SUBWORDS.tokens(text) == theirs.tokens
-
-
-@settings(deadline=None)
-@given(any_text(TEXTS))
-def test_subwords_with_punctuation_apart_are_the_official_ones(text):
-    ours = SubwordBPE(SUBWORDS.vocabulary, SUBWORDS.merges, cut_punctuation=True)
-    assert ours.encode(text) == official(ours, pre_tokenizers.Whitespace(), None, **SUBWORD_OPTIONS).encode(text).ids
-
-
-@settings(max_examples=300, deadline=None)
-@given(any_text(TEXTS))
-def test_byte_level_tokens_of_any_text_are_the_official_ones(text):
-    theirs = OFFICIAL_BYTES.encode(text)
-    assert BYTES.encode(text) == theirs.ids
-    assert BYTES.tokens(text) == theirs.tokens
-
-
 @settings(max_examples=300, deadline=None)
 @given(st.one_of(st.text(), any_text(TEXTS)), st.booleans())
 def test_byte_level_tokens_give_any_text_back(text, specials):
@@ -60,26 +23,13 @@ def test_byte_level_tokens_give_any_text_back(text, specials):
 
 @settings(deadline=None)
 @given(st.lists(st.integers(0, len(BYTES) - 1), max_size=20))
-def test_any_ids_decode_as_by_the_official_library(ids):
-    assert BYTES.decode(ids) == OFFICIAL_BYTES.decode(ids, skip_special_tokens=False)
-    assert BYTES.decode(ids, strip_specials=True) == OFFICIAL_BYTES.decode(ids, skip_special_tokens=True)
+def test_the_text_of_any_ids_is_that_of_their_bytes(ids):
     assert BYTES.decode(ids).encode() == b"".join(map(BYTES.id_to_bytes, ids)).decode(errors="replace").encode()
 
 
-@settings(deadline=None)
-@given(st.lists(st.integers(4, len(SUBWORDS) - 1), max_size=20))
-def test_any_subwords_decode_as_by_the_official_library(ids):
-    ours = SUBWORDS.decode(ids)
-    assert ours == OFFICIAL_SUBWORDS.decode(ids)
+def test_known_subwords_come_back():
     known = " ".join(word for text in TEXTS[:3] for word in text.split())
     assert SUBWORDS.decode(SUBWORDS.encode(known)) == known
-
-
-def test_a_long_word_has_the_official_tokens():
-    text = "".join(language(1)).replace(" ", "")
-    assert len(text) > 5000
-    assert BYTES.encode(text) == OFFICIAL_BYTES.encode(text).ids
-    assert SUBWORDS.encode(text) == OFFICIAL_SUBWORDS.encode(text).ids
 
 
 def test_the_letters_of_the_bytes_are_the_official_ones():
@@ -142,6 +92,10 @@ def test_the_files_of_gpt2_are_written_for_the_official_library_and_read_back(tm
     for text in TEXTS:
         assert tokenizer.encode(text) == theirs.encode(text).ids
     assert tokenizer.end_id == len(tokenizer) - 1
+    ids = json.loads((tmp_path / "vocab.json").read_text("utf-8"))
+    assert [tokenizer.token_to_id(token) for token in ids] == list(ids.values())
+    lines = (tmp_path / "merges.txt").read_text("utf-8").splitlines()
+    assert lines[0] == "#version: 0.2" and lines[1] == " ".join(BYTES.merges[0])
 
 
 DAMAGE = {
@@ -172,11 +126,3 @@ def test_damaged_files_of_gpt2_are_refused(damage, tmp_path):
 def test_a_token_that_is_no_bytes_is_refused():
     with pytest.raises(ValueError, match="'中'.*stands for no byte"):
         ByteLevelBPE([*BYTES.vocabulary, "中"], BYTES.merges)
-
-
-def test_gpt2_files_map_each_token_to_its_id(tmp_path):
-    BYTES.save_files(tmp_path)
-    ids = json.loads((tmp_path / "vocab.json").read_text("utf-8"))
-    assert [BYTES.token_to_id(token) for token in ids] == list(ids.values())
-    lines = (tmp_path / "merges.txt").read_text("utf-8").splitlines()
-    assert lines[0] == "#version: 0.2" and lines[1] == " ".join(BYTES.merges[0])

@@ -1,40 +1,16 @@
-import json
 from collections import Counter
 
 import pytest
-import tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizers import models, pre_tokenizers, trainers
 
-from course_lib.text import ByteLevelBPE, SubwordBPE, WordPiece, merges
+from course_lib.text import ByteLevelBPE, merges
 from course_lib.text.merges import Corpus, MergeRules, learn_merges, learn_merges_naive, replace_pair
-from course_lib.text.splitting import BertSplitter, split_like_gpt2
+from course_lib.text.splitting import split_like_gpt2
 from tests.text.samples import language
 
 WORDS = st.dictionaries(st.text("aabc#é", min_size=1, max_size=9), st.integers(1, 5), max_size=12)
 TOYS = {"low": 5, "lower": 2, "newest": 6, "widest": 3}  # Sennrich et al., fig. 1 and its program
-
-
-def vocabulary(tokenizer):
-    """The tokens of an official tokenizer in the order of their ids."""
-    ids = tokenizer.get_vocab()
-    return tuple(sorted(ids, key=ids.get))
-
-
-def trainer_options(**options):
-    return {name: value for name, value in options.items() if value is not None} | {"show_progress": False}
-
-
-def official(model, pre_tokenizer, texts, trainer):
-    tokenizer = tokenizers.Tokenizer(model)
-    tokenizer.pre_tokenizer = pre_tokenizer
-    tokenizer.train_from_iterator(texts, trainer)
-    return tokenizer
-
-
-def official_merges(tokenizer):
-    return tuple(tuple(merge) for merge in json.loads(tokenizer.to_str())["model"]["merges"])
 
 
 def test_the_merges_of_the_paper():
@@ -51,74 +27,6 @@ def test_the_fast_trainer_finds_the_merges_of_the_naive_one(words, min_frequency
     fast = learn_merges(corpus, size, min_frequency=min_frequency)
     assert fast == learn_merges_naive(corpus, size, min_frequency=min_frequency)
     assert len(fast.tokens) <= size and len(set(fast.tokens)) == len(fast.tokens)
-
-
-# At these limits no two letters are equally frequent: such a tie the official library leaves to its hash table.
-SETTINGS = pytest.mark.parametrize(
-    ("seed", "min_frequency", "limit_alphabet", "room"),
-    [(0, 1, None, 400), (1, 2, None, 150), (2, 3, None, 10_000), (3, 1, 42, 200), (4, 5, 23, 60), (5, 2, None, 0)],
-)
-
-
-@SETTINGS
-def test_subwords_are_trained_as_by_the_official_library(seed, min_frequency, limit_alphabet, room):
-    texts = language(seed)
-    corpus = Corpus.from_counts(
-        Counter(" ".join(texts).split()), specials=["<unk>"], limit_alphabet=limit_alphabet, suffix="</w>"
-    )
-    size = len(corpus.tokens) + room
-    ours = SubwordBPE.train(texts, size, specials=["<unk>"], min_frequency=min_frequency, limit_alphabet=limit_alphabet)
-    trainer = trainers.BpeTrainer(
-        **trainer_options(
-            vocab_size=size,
-            min_frequency=min_frequency,
-            limit_alphabet=limit_alphabet,
-            special_tokens=list(corpus.tokens),
-            end_of_word_suffix="</w>",
-        )
-    )
-    model = models.BPE(unk_token="<unk>", end_of_word_suffix="</w>")
-    theirs = official(model, pre_tokenizers.WhitespaceSplit(), texts, trainer)
-    assert ours.vocabulary == vocabulary(theirs)
-    assert ours.merges == official_merges(theirs)
-    assert len(ours) == size or min_frequency > 1 or room > 300
-
-
-@SETTINGS
-def test_word_pieces_are_trained_as_by_the_official_library(seed, min_frequency, limit_alphabet, room):
-    texts = language(seed)
-    counts = Counter(word for text in texts for word in BertSplitter()(text))
-    corpus = Corpus.from_counts(counts, specials=["[UNK]"], limit_alphabet=limit_alphabet, prefix="##")
-    size = len(corpus.tokens) + room
-    ours = WordPiece.train(texts, size, specials=["[UNK]"], min_frequency=min_frequency, limit_alphabet=limit_alphabet)
-    trainer = trainers.WordPieceTrainer(
-        **trainer_options(
-            vocab_size=size,
-            min_frequency=min_frequency,
-            limit_alphabet=limit_alphabet,
-            special_tokens=list(corpus.tokens),
-        )
-    )
-    words = [" ".join(BertSplitter()(text)) for text in texts]
-    theirs = official(models.WordPiece(unk_token="[UNK]"), pre_tokenizers.WhitespaceSplit(), words, trainer)
-    assert ours.vocabulary == vocabulary(theirs)
-
-
-@pytest.mark.parametrize(("seed", "min_frequency", "room"), [(0, 1, 500), (1, 2, 100), (2, 3, 10_000), (3, 2, 0)])
-def test_byte_level_merges_are_trained_as_by_the_official_library(seed, min_frequency, room):
-    texts, specials = language(seed), ["<|endoftext|>", "<pad>"]
-    ours = ByteLevelBPE.train(texts, 258 + room, specials=specials, min_frequency=min_frequency)
-    trainer = trainers.BpeTrainer(
-        **trainer_options(
-            vocab_size=258 + room,
-            min_frequency=min_frequency,
-            special_tokens=specials,
-            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        )
-    )
-    theirs = official(models.BPE(), pre_tokenizers.ByteLevel(add_prefix_space=False), texts, trainer)
-    assert ours.vocabulary == vocabulary(theirs)
-    assert ours.merges == official_merges(theirs)
 
 
 def test_the_alphabet_stands_in_order_special_then_letters_then_marked_letters():

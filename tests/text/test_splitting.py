@@ -5,19 +5,21 @@ from hypothesis import given, settings
 from tokenizers import normalizers, pre_tokenizers
 
 from course_lib.text.splitting import BertSplitter, split_at_punctuation, split_at_space, split_like_gpt2
-from tests.text.samples import EXTRAS, any_text, every_character, language
+from tests.text.samples import (
+    EXTRAS,
+    RECLASSED,
+    any_text,
+    every_character,
+    existed_in_2002,
+    known_to_all,
+    language,
+)  # fmt: skip
 
 TEXTS = any_text(language(0))
-# Unicode made these of punctuation (1) and of spacing letters (3) after version 8, the `tokenizers` library's for BERT.
-RECLASSED = {"\u166d", "\u1734", "\u1885", "\u1886"}
 
 
 def pieces(pre_tokenizer, text):
     return [piece for piece, _ in pre_tokenizer.pre_tokenize_str(text)]
-
-
-def existed_in_2002(letter):
-    return unicodedata.ucd_3_2_0.category(letter) != "Cn"
 
 
 @settings(deadline=None)
@@ -64,8 +66,7 @@ def test_every_character_is_cut_for_bert_as_by_the_official_library_or_newer_tha
 @settings(deadline=None)
 @given(TEXTS)
 def test_every_combination_of_bert_options_is_the_official_one(text):
-    text = "".join(letter for letter in text if existed_in_2002(letter) or "\U0001f000" <= letter < "\U00020000")
-    text = text.translate(dict.fromkeys(map(ord, RECLASSED)))
+    text = known_to_all(text)
     for clean, chinese, lower, accents in product((True, False), repeat=4):
         split = BertSplitter(clean=clean, space_chinese=chinese, lower=lower, strip_accents=accents)
         assert split(text) == official_bert(split, text)

@@ -1,16 +1,14 @@
 from importlib.metadata import distribution
-from itertools import product
 from pathlib import Path
 
 import pytest
 import tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
+from tokenizers import models
 
 from course_lib.text import BertSplitter, WordPiece
-from tests.text.samples import any_text, language
-from tests.text.test_splitting import RECLASSED, existed_in_2002
+from tests.text.samples import any_text, known_to_all, language
 
 TEXTS = language(0)
 PIECES = WordPiece.train(TEXTS, 500)
@@ -21,54 +19,6 @@ RELEASED = WordPiece.from_file(FOLDER / "vocab.txt")
 OFFICIAL_RELEASED = tokenizers.Tokenizer.from_file(str(FOLDER / "tokenizer.json"))
 OFFICIAL_RELEASED.no_padding()
 OFFICIAL_RELEASED.no_truncation()
-
-
-def official(ours):
-    """The official tokenizer with our vocabulary, options and special tokens."""
-    vocab = {token: i for i, token in enumerate(ours.vocabulary)}
-    model = models.WordPiece(vocab=vocab, unk_token="[UNK]", max_input_chars_per_word=ours.max_letters)
-    tokenizer = tokenizers.Tokenizer(model)
-    options = ours.splitter
-    tokenizer.normalizer = normalizers.BertNormalizer(
-        options.clean, options.space_chinese, options.strip_accents, options.lower
-    )
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.decoder = decoders.WordPiece(cleanup=False)
-    tokenizer.add_special_tokens([AddedToken(token, special=True) for token in ours.specials])
-    return tokenizer
-
-
-def known_to_all(text):
-    """Without the characters that the official library's tables for BERT (Unicode 8) class otherwise."""
-    return "".join(
-        letter
-        for letter in text
-        if letter not in RECLASSED and (existed_in_2002(letter) or "\U0001f000" <= letter < "\U00020000")
-    )
-
-
-@settings(max_examples=300, deadline=None)
-@given(any_text(TEXTS).map(known_to_all))
-def test_pieces_of_any_text_are_the_official_ones(text):
-    theirs = official(PIECES).encode(text)
-    assert PIECES.encode(text) == theirs.ids
-    assert PIECES.tokens(text) == theirs.tokens
-
-
-@settings(max_examples=20, deadline=None)
-@given(any_text(TEXTS).map(known_to_all))
-def test_pieces_are_the_official_ones_with_every_option_and_word_length(text):
-    for lower, accents, max_letters in product((True, False), (True, False), (3, 100)):
-        splitter = BertSplitter(lower=lower, strip_accents=accents)
-        ours = WordPiece(PIECES.vocabulary, splitter=splitter, max_letters=max_letters)
-        assert ours.encode(text) == official(ours).encode(text).ids
-
-
-@settings(deadline=None)
-@given(st.lists(st.integers(0, len(PIECES) - 1), max_size=20))
-def test_any_pieces_decode_as_by_the_official_library(ids):
-    assert PIECES.decode(ids) == official(PIECES).decode(ids, skip_special_tokens=False)
-    assert PIECES.decode(ids, strip_specials=True) == official(PIECES).decode(ids, skip_special_tokens=True)
 
 
 @settings(max_examples=50, deadline=None)

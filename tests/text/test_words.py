@@ -1,45 +1,13 @@
 import pytest
-import tokenizers
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizers import models, pre_tokenizers, trainers
 
 from course_lib.text import CharacterTokenizer, Tokenizer, WordTokenizer
 from course_lib.text.tokenizer import SPECIALS
 from tests.text.samples import any_text, language
 
 TEXTS = language(0)
-WORDS = WordTokenizer.train(TEXTS, 200)
-
-
-def official(ours):
-    model = models.WordLevel(vocab={word: i for i, word in enumerate(ours.vocabulary)}, unk_token="<unk>")
-    tokenizer = tokenizers.Tokenizer(model)
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer.add_special_tokens(list(ours.specials))
-    return tokenizer
-
-
-@pytest.mark.parametrize(("seed", "vocab_size", "min_frequency"), [(0, 50, 1), (1, 10_000, 1), (2, 10_000, 4)])
-def test_words_are_chosen_as_by_the_official_library(seed, vocab_size, min_frequency):
-    texts, specials = language(seed), ["<pad>", "<s>", "</s>", "<unk>"]
-    tokenizer = tokenizers.Tokenizer(models.WordLevel(unk_token="<unk>"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer.train_from_iterator(
-        texts,
-        trainers.WordLevelTrainer(
-            vocab_size=vocab_size, min_frequency=min_frequency, special_tokens=specials, show_progress=False
-        ),
-    )
-    ours = WordTokenizer.train(texts, vocab_size, min_frequency=min_frequency)
-    assert {word: ours.token_to_id(word) for word in ours.vocabulary} == tokenizer.get_vocab()
-
-
-@settings(deadline=None)
-@given(any_text(TEXTS))
-def test_words_of_any_text_are_the_official_ones(text):
-    assert WORDS.encode(text) == official(WORDS).encode(text).ids
 
 
 def test_lower_case_is_an_option():
