@@ -2,31 +2,19 @@ import json
 import os
 import pickle
 import struct
-from itertools import product
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 from torch import nn
 from transformers import AutoImageProcessor
 
 from course_lib.functional.images import Normalisation
-from course_lib.models.bert import BERTConfig
-from course_lib.models.bert_tasks import BERTForMaskedLM
-from course_lib.models.decision_transformer import DecisionTransformer, DecisionTransformerConfig
-from course_lib.models.gpt import GPT, GPTConfig
-from course_lib.models.llama import Llama, LlamaConfig
-from course_lib.models.mae import mae_base
-from course_lib.models.marian import Marian, MarianConfig
-from course_lib.models.resnet import ResNet, ResNetConfig
-from course_lib.models.swin import Swin, SwinConfig
-from course_lib.models.t5 import T5, T5Config
 from course_lib.models.vit import ViT, ViTConfig
 from course_lib.training.vision import accuracy
 from course_lib.weights import from_pretrained, save_pretrained
 from course_lib.weights.files import FAMILIES
+from tests.weights.folders import Trap, change_config, change_weights, damaged, same
 from tests.weights.toy import Toy, ToyConfig
 
 
@@ -50,31 +38,18 @@ def folder(tmp_path):
     return tmp_path / "toy"
 
 
-def change_config(folder, **changes):
-    config = json.loads((folder / "config.json").read_text()) | changes
-    config = {key: value for key, value in config.items() if value != "gone"}
-    (folder / "config.json").write_text(json.dumps(config))
-
-
-def change_weights(folder, change):
-    tensors = load_file(folder / "model.safetensors")
-    change(tensors)
-    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, folder / "model.safetensors")
-
-
-def same(one, other):
-    first, second = one.state_dict(), other.state_dict()
-    return list(first) == list(second) and all(torch.equal(first[name], second[name]) for name in first)
-
-
-@pytest.mark.parametrize("head", [None, "tied", "linear"])
-def test_what_was_written_is_read_back(tmp_path, head):
+@pytest.mark.parametrize(
+    ("head", "embedding"), [(None, "wte.weight"), ("tied", "toy.shared.weight"), ("linear", "toy.wte.weight")]
+)
+def test_what_was_written_is_read_back_and_a_shared_tensor_stays_shared(tmp_path, head, embedding):
     model = toy(head=head, depth=3, activation="gelu_tanh")
     save_pretrained(model, tmp_path)
+    assert embedding in load_file(tmp_path / "model.safetensors")
     opened = from_pretrained(tmp_path)
     assert opened.config == model.config and same(opened, model)
     assert not opened.training
     assert all(parameter.requires_grad for parameter in opened.parameters())
+    assert head is None or (opened.head.weight is opened.embed.weight) == (head == "tied")
 
 
 def test_tensors_have_their_official_names_and_shapes(folder):
@@ -110,9 +85,8 @@ def test_settings_of_every_kind_go_both_ways(tmp_path):
     assert from_pretrained(tmp_path).config.num_classes == 4
 
 
-def test_what_is_none_is_not_written(tmp_path):
-    save_pretrained(toy(), tmp_path)
-    assert "extra" not in json.loads((tmp_path / "config.json").read_text())
+def test_what_is_none_is_not_written(folder):
+    assert "extra" not in json.loads((folder / "config.json").read_text())
 
 
 def test_a_value_without_an_official_word_is_not_written(tmp_path):
@@ -121,33 +95,9 @@ def test_a_value_without_an_official_word_is_not_written(tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-def test_a_model_without_a_head_has_no_prefix(tmp_path):
-    save_pretrained(toy(head=None), tmp_path)
-    assert "wte.weight" in load_file(tmp_path / "model.safetensors")
-
-
-def test_a_shared_tensor_stays_shared_and_one_of_two_does_not(tmp_path):
-    for head in ("tied", "linear"):
-        save_pretrained(toy(head=head), tmp_path / head)
-    tied, untied = from_pretrained(tmp_path / "tied"), from_pretrained(tmp_path / "linear")
-    assert tied.head.weight is tied.embed.weight
-    assert untied.head.weight is not untied.embed.weight
-    assert "toy.wte.weight" in load_file(tmp_path / "linear" / "model.safetensors")
-
-
 def test_a_layout_may_ask_for_a_tensor_by_its_name_without_the_prefix(folder):
-    change_weights(folder, lambda tensors: tensors.pop("toy.table.weight"))
+    change_weights(folder, {"toy.table.weight": None})
     assert from_pretrained(folder).table is None
-
-
-def test_tables_that_a_model_computes_are_there(folder):
-    assert torch.equal(from_pretrained(folder).positions, torch.arange(4.0))
-
-
-def test_no_weight_is_drawn_at_random(folder):
-    before = torch.get_rng_state()
-    from_pretrained(folder)
-    assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_the_model_lives_on_when_its_file_is_overwritten(folder):
@@ -159,76 +109,51 @@ def test_the_model_lives_on_when_its_file_is_overwritten(folder):
 
 def test_without_architectures_it_is_the_bare_model(folder):
     change_config(folder, architectures="gone")
-    change_weights(folder, lambda tensors: tensors.pop("final_bias"))
-    change_weights(folder, lambda tensors: tensors.update({"toy.wte.weight": tensors.pop("toy.shared.weight")}))
+    change_weights(folder, {"final_bias": None, "toy.shared.weight": None, "toy.wte.weight": torch.ones(7, 4)})
     assert from_pretrained(folder).head is None
 
 
-def test_a_headed_file_may_lack_the_prefix(folder):
-    change_weights(folder, lambda t: [t.update({name.removeprefix("toy."): t.pop(name)}) for name in list(t)])
-    assert same(from_pretrained(folder), toy())
-
-
-def test_old_spellings_copies_of_tied_weights_and_tables_of_positions_are_known(folder):
-    def change(tensors):
-        tensors["toy.h.0.batch_norm.gamma"] = tensors.pop("toy.h.0.batch_norm.weight")
-        tensors["lm_head.weight"] = tensors["toy.shared.weight"].clone()
-        tensors["toy.position_ids"] = torch.arange(5)
-
-    change_weights(folder, change)
-    assert same(from_pretrained(folder), toy())
-
-
 def test_copies_that_differ_are_refused(folder):
-    change_weights(folder, lambda tensors: tensors.update({"lm_head.weight": tensors["toy.shared.weight"] + 1}))
+    change_weights(folder, {"lm_head.weight": toy().embed.weight.detach() + 1})
     with pytest.raises(ValueError, match=r"(lm_head|toy.shared).weight must be equal"):
         from_pretrained(folder)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
 def test_other_floating_point_types_become_float32(folder, dtype):
-    def change(tensors):
-        tensors.update({name: t.to(dtype) for name, t in tensors.items() if t.is_floating_point()})
-
-    change_weights(folder, change)
+    change_weights(folder, lambda t: {name: x.to(dtype) if x.is_floating_point() else x for name, x in t.items()})
     opened = from_pretrained(folder)
     assert {parameter.dtype for parameter in opened.parameters()} == {torch.float32}
     assert torch.equal(opened.table.weight, toy().table.weight.to(dtype).float())
 
 
 def test_nan_stays_nan(folder):
-    change_weights(folder, lambda tensors: tensors["toy.table.weight"].fill_(torch.nan))
+    change_weights(folder, {"toy.table.weight": torch.full((3, 4), torch.nan)})
     assert from_pretrained(folder).table.weight.isnan().all()
 
 
+SHAPE = r"toy\.shared\.weight must have the shape \(7, 4\) by config\.json's vocab_size=7, found \(8, 4\)"
+
+
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("name", "tensor", "message"),
     [
-        (lambda t: t.pop("toy.h.1.batch_norm.bias"), r"toy\.h\.1\.batch_norm\.bias \(4,\) is missing"),
-        (lambda t: t.update({"toy.h.2.x": torch.ones(2)}), r"toy\.h\.2\.x is unknown"),
-        (
-            lambda t: t.update({"toy.shared.weight": torch.ones(8, 4)}),
-            r"toy\.shared\.weight must have the shape \(7, 4\) by config\.json's vocab_size=7, found \(8, 4\)",
-        ),
-        (
-            lambda t: t.update({"toy.table.weight": torch.ones(3, 4).int()}),
-            "must be one of F64, F32, F16, BF16, found I32",
-        ),
-        (lambda t: t.update({"toy.table.weight": torch.ones(3, 4).to(torch.float8_e4m3fn)}), "found F8_E4M3"),
-        (
-            lambda t: t.update({"toy.h.0.batch_norm.num_batches_tracked": torch.tensor(1.0)}),
-            "num_batches_tracked must be int64, found F32",
-        ),
+        ("toy.h.1.batch_norm.bias", None, r"toy\.h\.1\.batch_norm\.bias \(4,\) is missing"),
+        ("toy.h.2.x", torch.ones(2), r"toy\.h\.2\.x is unknown"),
+        ("toy.shared.weight", torch.ones(8, 4), SHAPE),
+        ("toy.table.weight", torch.ones(3, 4).int(), "must be one of F64, F32, F16, BF16, found I32"),
+        ("toy.table.weight", torch.ones(3, 4).to(torch.float8_e4m3fn), "found F8_E4M3"),
+        ("toy.h.0.batch_norm.num_batches_tracked", torch.tensor(1.0), "num_batches_tracked must be int64, found F32"),
     ],
 )
-def test_what_is_missing_unknown_misshapen_or_mistyped_is_named(folder, change, message):
-    change_weights(folder, change)
+def test_what_is_missing_unknown_misshapen_or_mistyped_is_named(folder, name, tensor, message):
+    change_weights(folder, {name: tensor})
     with pytest.raises(ValueError, match=message):
         from_pretrained(folder)
 
 
 def test_all_problems_are_named_up_to_six(folder):
-    change_weights(folder, lambda tensors: [tensors.update({f"x{i}": torch.ones(1)}) for i in range(8)])
+    change_weights(folder, {f"x{number}": torch.ones(1) for number in range(8)})
     with pytest.raises(ValueError, match=r"(?s)x0 is unknown.*x5 is unknown\n  and 2 more"):
         from_pretrained(folder)
 
@@ -241,9 +166,10 @@ def test_all_problems_are_named_up_to_six(folder):
         ({"model_type": ["toy"]}, "the families that we open are"),
         ({"architectures": ["ToyForNothing"]}, r"ToyForNothing.*those that we open are ToyModel, ToyForSomething"),
         ({"architectures": 0}, "architectures=0; those that we open are"),
-        ({"architectures": "ToyModel"}, "those that we open are"),
-        ({"architectures": [["ToyModel"]]}, "those that we open are"),
-        ({"architectures": {"ToyModel": 1}}, "those that we open are"),
+        *(
+            ({"architectures": each}, "those that we open are")
+            for each in ("ToyModel", [["ToyModel"]], {"ToyModel": 1})
+        ),
         ({"act": "quick_gelu"}, "act is 'quick_gelu', and we have only 'relu', 'gelu'"),
         ({"act": ["gelu"]}, "act is .'gelu'., and we have only"),
         ({"rotary": True}, "rotary is True, and we have only False"),
@@ -252,16 +178,12 @@ def test_all_problems_are_named_up_to_six(folder):
         ({"rate": False}, "rate is False, and we have only 0.0"),
         ({"rate": "x" * 1000}, "rate is 'x{76}..., and we have only 0.0"),
         ({"kernel_width": 0}, "kernel_width must be a whole number from 1 to 100000000, got 0"),
-        ({"extra": 1.5}, "extra must be a whole number from 1 to 100000000, got 1.5"),
         ({"id2label": ["cat"]}, r"id2label must name the classes, got \['cat'\]"),
         ({"id2label": {}}, "id2label must name the classes, got {}"),
         ({"tie_word_embeddings": 1}, "tie_word_embeddings is 1, and we have only True, False"),
         ({"vocab_size": "gone"}, "vocab_size is missing"),
         ({"vocab_size": "7"}, "vocab_size must be a whole number from 1 to 100000000, got '7'"),
-        ({"vocab_size": 7.0}, "vocab_size must be a whole number"),
-        ({"vocab_size": True}, "vocab_size must be a whole number"),
-        ({"vocab_size": 0}, "vocab_size must be a whole number"),
-        ({"vocab_size": 10**30}, "vocab_size must be a whole number"),
+        *(({"vocab_size": size}, "vocab_size must be a whole number") for size in (7.0, True, 0, 10**30)),
         ({"vocab_size": 10**8}, r"must have the shape \(100000000, 4\) by config.json's vocab_size=100000000"),
         ({"hidden_size": 10**8}, "must have the shape"),
         ({"num_layers": 10**8}, "a model of more than 370 parts, for 17 tensors"),
@@ -287,16 +209,6 @@ def test_an_endless_config_is_not_read(folder, monkeypatch):
         from_pretrained(folder)
 
 
-class Trap:
-    """Makes a file when it is unpickled."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        return os.mkdir, (str(self.path),)
-
-
 @pytest.mark.parametrize("kind", ["pickle", "torch.save"])
 def test_a_pickle_is_not_opened(folder, tmp_path, kind):
     trap = Trap(tmp_path / "sprung")
@@ -320,13 +232,8 @@ def header(length, text):
 @pytest.mark.parametrize(
     "content",
     [
-        b"",
-        b"1234567",
-        header(2**63, b"{}"),
-        header(100, b"{}"),
-        header(1, b"{}"),
-        header(3, b"[1]"),
-        header(5, b'{"a":'),
+        *(b"", b"1234567", header(2**63, b"{}"), header(100, b"{}"), header(1, b"{}")),
+        *(header(3, b"[1]"), header(5, b'{"a":')),
         header(62, b'{"wte.weight":{"dtype":"F32","shape":[7,4],"data_offsets":[0,9]}}'),
         header(73, b'{"wte.weight":{"dtype":"F32","shape":[9999999999],"data_offsets":[0,4]}}  ') + bytes(4),
     ],
@@ -347,9 +254,8 @@ def test_a_file_that_is_cut_off_is_told_to_be_downloaded_again(folder, share):
 
 
 def test_a_pointer_in_place_of_the_weights_is_told_how_to_fetch_them(folder):
-    (folder / "model.safetensors").write_text(
-        "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n"
-    )
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n"
+    (folder / "model.safetensors").write_text(pointer)
     with pytest.raises(ValueError, match=r"(?s)model\.safetensors is not the weights but a pointer.*`git lfs pull`"):
         from_pretrained(folder)
 
@@ -425,35 +331,9 @@ def test_a_missing_shard_is_named(folder):
         from_pretrained(folder)
 
 
-@st.composite
-def damaged(draw, content):
-    """The bytes with up to three of them changed, perhaps cut off."""
-    changed = bytearray(content)
-    for place in draw(st.lists(st.integers(0, len(content) - 1), max_size=3)):
-        changed[place] ^= draw(st.integers(1, 255))
-    return bytes(changed[: draw(st.one_of(st.just(len(content)), st.integers(0, len(content))))])
-
-
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
 def test_a_damaged_file_gives_an_error_or_an_equal_shaped_model(name, folder):
-    content = (folder / name).read_bytes()
-    shapes = {key: tensor.shape for key, tensor in toy().state_dict().items()}
-    outcomes = set()
-
-    @given(damaged(content))
-    @settings(max_examples=200, deadline=None)
-    def check(changed):
-        (folder / name).write_bytes(changed)
-        try:
-            opened = from_pretrained(folder)
-        except ValueError:
-            outcomes.add("refused")
-        else:
-            outcomes.add("opened")
-            assert {key: tensor.shape for key, tensor in opened.state_dict().items()} == shapes
-
-    check()
-    assert outcomes == {"refused", "opened"}
+    damaged(folder / name, lambda: from_pretrained(folder))
 
 
 @pytest.mark.parametrize("stage", ["write", "rename"])
@@ -473,69 +353,6 @@ def test_a_model_without_an_official_layout_is_told_where_to_go(tmp_path):
     with pytest.raises(ValueError, match=r"Linear has no official layout; .* course_lib\.weights\.own"):
         save_pretrained(nn.Linear(2, 2), tmp_path)
     assert not list(tmp_path.iterdir())
-
-
-SMALL = {"vocab_size": 7, "dim": 4, "depth": 1, "num_heads": 2}
-REAL = {
-    "bert": lambda: BERTForMaskedLM(BERTConfig(**SMALL, mlp_dim=6, context_length=5)),
-    "decision_transformer": lambda: DecisionTransformer(
-        DecisionTransformerConfig(state_dim=3, action_dim=2, max_steps=5, dim=4, depth=1, num_heads=2, mlp_dim=6)
-    ),
-    "gpt2": lambda: GPT(GPTConfig(**SMALL, context_length=5)),
-    "llama": lambda: Llama(LlamaConfig(**SMALL, mlp_dim=6, context_length=5, num_kv_heads=1)),
-    "marian": lambda: Marian(
-        MarianConfig(vocab_size=7, dim=4, depth=(1, 1), num_heads=(2, 2), mlp_dim=(6, 6), context_length=9)
-    ),
-    "resnet": lambda: ResNet(
-        ResNetConfig(in_channels=1, num_classes=3, stem_channels=2, widths=(2, 4), depths=(1, 1), block="basic")
-    ),
-    "swin": lambda: Swin(
-        SwinConfig(image_size=8, patch_size=2, num_classes=3, dim=4, depths=(1, 1), num_heads=(1, 2), window_size=2)
-    ),
-    "t5": lambda: T5(T5Config(**SMALL, mlp_dim=6, head_dim=3)),
-    "vit": lambda: ViT(ViTConfig(image_size=4, patch_size=2, num_classes=3, dim=4, depth=1, num_heads=2, mlp_dim=6)),
-    "vit_mae": lambda: mae_base(
-        **{"image_size": 4, "patch_size": 2, "dim": 4, "depth": 1, "num_heads": 2, "mlp_dim": 6},
-        **{"decoder_dim": 4, "decoder_depth": 1, "decoder_num_heads": 2, "decoder_mlp_dim": 6},
-    ),
-}
-
-
-def test_every_family_is_tested_here():
-    assert REAL.keys() == FAMILIES.keys() - {"toy"}
-
-
-@pytest.mark.parametrize("model_type", REAL)
-def test_each_family_comes_back_whole_and_without_a_random_draw(model_type, tmp_path):
-    model = REAL[model_type]()
-    save_pretrained(model, tmp_path)
-    before = torch.get_rng_state()
-    opened = from_pretrained(tmp_path)
-    assert torch.equal(torch.get_rng_state(), before)
-    assert type(opened) is type(model) and opened.config == model.config and same(opened, model)
-    buffers = zip(opened.buffers(), model.buffers(), strict=True)
-    assert all(torch.equal(one, other) for one, other in buffers)
-    assert len(list(opened.parameters())) == len(list(model.parameters()))  # what was tied is tied
-    assert [p.requires_grad for p in opened.parameters()] == [p.requires_grad for p in model.parameters()]
-
-
-@pytest.mark.parametrize("model_type", REAL)
-def test_no_setting_of_any_family_can_do_harm(model_type, tmp_path):
-    model = REAL[model_type]()
-    save_pretrained(model, tmp_path)
-    config = json.loads((tmp_path / "config.json").read_text())
-    assert config["model_type"] == model_type
-    shapes = sorted(tensor.shape for tensor in model.state_dict().values())
-    refused = set()
-    for key, value in product([*config, "id2label"], ["no", 10**8]):
-        change_config(tmp_path, **config | {key: value})
-        try:
-            opened = from_pretrained(tmp_path)
-        except ValueError:
-            refused.add(key)
-        else:
-            assert sorted(tensor.shape for tensor in opened.state_dict().values()) == shapes or key == "architectures"
-    assert {"model_type", "architectures", "vocab_size" if "vocab_size" in config else "num_channels"} <= refused
 
 
 PREPROCESSOR = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}

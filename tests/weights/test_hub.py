@@ -21,6 +21,7 @@ from course_lib.models.vit import ViT, ViTConfig
 from course_lib.weights import from_pretrained, save_pretrained
 from course_lib.weights.files import read_index
 from course_lib.weights.hub import RELEASED, SHORT, fetch_released
+from tests.weights.folders import same
 
 ROOT = Path(__file__).parents[2]
 PINNED = RELEASED["openai-community/gpt2"]
@@ -122,11 +123,6 @@ def released(hub, tmp_path):
         save_pretrained(gpt(seed), tmp_path / commit)
         hub.holds(tmp_path / commit, "openai-community/gpt2", commit)
     return hub
-
-
-def same(model, other):
-    ours, theirs = model.state_dict(), other.state_dict()
-    return all(torch.equal(tensor, theirs[name]) for name, tensor in ours.items())
 
 
 @pytest.mark.parametrize("name", ["gpt2", "openai-community/gpt2"])

@@ -5,28 +5,19 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
-from transformers import ResNetConfig as OfficialConfig
-from transformers import ResNetForImageClassification
-from transformers.utils import logging
 
 from course_lib.models.cnn import CNN, CNNConfig
 from course_lib.models.resnet import ResNet, ResNetConfig, resnet18, resnet50
 from course_lib.weights import from_pretrained, save_pretrained
 from course_lib.weights.tensors import Spec
 from course_lib.weights.torchvision_resnet import convert, read_off
-
-logging.set_verbosity_error()
-logging.disable_progress_bar()
+from tests.weights.folders import Trap, change_weights, same
 
 CONFIGS = {
     "basic": {"block": "basic", "widths": (4, 6, 8, 10), "depths": (2, 1, 2, 1), "stem_channels": 4},
     "bottleneck": {"widths": (8, 12, 16, 20), "depths": (1, 2, 1, 3), "stem_channels": 6},
     "grey, one class": {
-        "block": "basic",
-        "widths": (4, 4, 4, 4),
-        "depths": (1,) * 4,
-        "in_channels": 1,
-        "num_classes": 1,
+        **{"block": "basic", "widths": (4,) * 4, "depths": (1,) * 4, "in_channels": 1, "num_classes": 1}
     },
     "no head": {"block": "basic", "widths": (4, 6, 8, 10), "depths": (1, 2, 1, 1), "num_classes": None},
 }
@@ -41,11 +32,6 @@ def tiny(seed=0, **settings):
         if tensor.is_floating_point():
             tensor.copy_(torch.rand_like(tensor) + 0.5 if "norm" in name else torch.randn_like(tensor) * 0.2)
     return model
-
-
-def same(one, other):
-    first, second = one.state_dict(), other.state_dict()
-    return list(first) == list(second) and all(torch.equal(first[name], second[name]) for name in first)
 
 
 # what torchvision.models.resnet.ResNet registers, written from its source: name -> shape
@@ -108,34 +94,16 @@ def test_what_was_written_is_read_back_from_folder_and_file(settings, tmp_path):
 
 
 @each_config
-def test_the_same_weights_in_hugging_faces_class_give_the_same_output(settings, tmp_path):
-    """A file under torchvision's names, filled by hand, and the official twin filled from the same file."""
-    model = tiny(**settings)
-    save_pretrained(model, tmp_path, layout="torchvision")
-    stored = load_file(tmp_path / "model.safetensors")
-    config = model.config
-    twin = ResNetForImageClassification(
-        OfficialConfig(
-            num_channels=config.in_channels,
-            embedding_size=config.stem_channels,
-            hidden_sizes=list(config.widths),
-            depths=list(config.depths),
-            layer_type=config.block,
-            num_labels=config.num_classes or 2,
-        )
-    ).eval()
-    renamed = {as_hugging_face(name): tensor for name, tensor in stored.items()}
-    missing, unexpected = twin.load_state_dict(renamed, strict=False)
-    assert not unexpected and set(missing) <= (
-        {"classifier.1.weight", "classifier.1.bias"} if "fc.bias" not in stored else set()
-    )
-    image = torch.randn(2, config.in_channels, 45, 70)
-    ours = from_pretrained(tmp_path)
-    theirs = twin(image, output_hidden_states=True)
-    expected = [*theirs.hidden_states[1:], *([] if config.num_classes is None else [theirs.logits])]
-    given = [*ours.feature_maps(image), *([] if config.num_classes is None else [ours(image)])]
-    for one, other in zip(given, expected, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
+def test_a_file_holds_the_tensors_of_hugging_faces_layout_under_torchvisions_names(settings, tmp_path):
+    """Those are beside the official class in test_families.py."""
+    model, stored = tiny(**settings), []
+    for layout in ("torchvision", None):
+        save_pretrained(model, tmp_path / str(layout), layout=layout)
+        stored.append(load_file(tmp_path / str(layout) / "model.safetensors"))
+    ours, theirs = ({as_hugging_face(name): tensor for name, tensor in stored[0].items()}, stored[1])
+    prefix = "resnet." if model.config.num_classes is None else ""  # which a bare model has not
+    ours = {name.removeprefix(prefix): tensor for name, tensor in ours.items()}
+    assert ours.keys() == theirs.keys() and all(torch.equal(ours[name], theirs[name]) for name in theirs)
 
 
 def as_hugging_face(name):
@@ -182,14 +150,6 @@ def test_a_pickled_file_that_does_not_keep_its_names_promise_is_refused(pickled,
     assert not (tmp_path / "converted").exists()
 
 
-class Trap:
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        return open, (str(self.path), "w")
-
-
 @pytest.mark.parametrize("kind", ["trap", "model", "list", "numbers", "other tensors", "damaged"])
 def test_a_pickled_file_of_anything_else_is_refused_and_does_nothing(kind, tmp_path):
     content = {
@@ -209,33 +169,21 @@ def test_a_pickled_file_of_anything_else_is_refused_and_does_nothing(kind, tmp_p
     assert not (tmp_path / "sprung").exists() and not (tmp_path / "converted").exists()
 
 
-def change(folder, **changes):
-    tensors = load_file(folder / "model.safetensors")
-    for name, tensor in changes.items():
-        name = name.replace("__", ".")
-        if tensor is None:
-            del tensors[name]
-        else:
-            tensors[name] = tensor
-    save_file(tensors, folder / "model.safetensors")
-
-
 @pytest.mark.parametrize(
-    "changes, message",
+    ("name", "tensor", "message"),
     [
-        ({"layer2__1__bn1__bias": None}, "layer2.1.bn1.bias .* is missing"),
-        ({"layer3__0__conv2__weight": None}, "layer3.0.conv2.weight is missing"),
-        ({"layer1__0__bn3__bias": torch.zeros(4)}, "layer1.0.bn3.bias is unknown"),
-        ({"conv1__weight": torch.zeros(4, 3, 3, 3)}, r"conv1.weight must have the shape \(4, 3, 7, 7\)"),
-        ({"conv1__weight": torch.zeros(4)}, "conv1.weight is missing, or no weight"),
-        ({"layer1__99999__conv1__weight": torch.zeros(1)}, "is missing"),
-        ({"fc__weight": torch.zeros(5, 11)}, r"fc.weight must have the shape \(5, 10\)"),
+        ("layer2.1.bn1.bias", None, "layer2.1.bn1.bias .* is missing"),
+        ("layer3.0.conv2.weight", None, "layer3.0.conv2.weight is missing"),
+        ("layer1.0.bn3.bias", torch.zeros(4), "layer1.0.bn3.bias is unknown"),
+        ("conv1.weight", torch.zeros(4, 3, 3, 3), r"conv1.weight must have the shape \(4, 3, 7, 7\)"),
+        ("conv1.weight", torch.zeros(4), "conv1.weight is missing, or no weight"),
+        ("layer1.99999.conv1.weight", torch.zeros(1), "is missing"),
+        ("fc.weight", torch.zeros(5, 11), r"fc.weight must have the shape \(5, 10\)"),
     ],
-    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
-def test_a_file_that_does_not_fit_itself_is_refused_by_name(changes, message, tmp_path):
+def test_a_file_that_does_not_fit_itself_is_refused_by_name(name, tensor, message, tmp_path):
     save_pretrained(tiny(**CONFIGS["basic"] | {"depths": (2, 2, 2, 1)}), tmp_path, layout="torchvision")
-    change(tmp_path, **changes)
+    change_weights(tmp_path, {name: tensor})
     with pytest.raises(ValueError, match=message):
         from_pretrained(tmp_path)
 
