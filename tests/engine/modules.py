@@ -40,6 +40,10 @@ class Engine:
         """What the body of an async function, which knows `given`, returns."""
         return self.page.evaluate(f"async (given) => {{ {body} }}", given)
 
+    def refusal(self, body: str, given: Any = None) -> str:
+        """The message of the error that such a body ends with."""
+        return self.run(f"try {{ {body} }} catch (error) {{ return error.message; }}", given)
+
     def _answer(self, route: Route) -> None:
         """What the page asks for, from this machine's files: an empty page, /engine/FILE or /models/FILE."""
         _, folder, *name = urlsplit(route.request.url).path.split("/")

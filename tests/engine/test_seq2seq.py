@@ -65,16 +65,16 @@ def test_logits_and_weights_are_those_of_pytorch_at_each_step(engine, pairs, nam
 
 @pytest.mark.parametrize("name", ["attention", "fixed_vector"])
 def test_sentences_are_translated_as_in_python(engine, name, sentences):
-    model = load_trained(name).model
+    model, sentences = load_trained(name).model, [*sentences, "The zebra eats a zebra, doesn't she?"]
     found = engine.run(
         load(name)
         + """return given.map((text) => {
             const { weights, ...said } = translate(model, english, french, text);
             return { ...said, weights: weights && weights.map((row) => Array.from(row)) };
         });""",
-        [*sentences, "The zebra eats a zebra, doesn't she?"],
+        sentences,
     )
-    for text, said in zip([*sentences, "The zebra eats a zebra, doesn't she?"], found, strict=True):
+    for text, said in zip(sentences, found, strict=True):
         expected = translate(model, text)
         assert (said["source"], said["target"]) == (list(expected.source), list(expected.target))
         assert said["unknown"] == list(expected.unknown)
@@ -84,9 +84,7 @@ def test_sentences_are_translated_as_in_python(engine, name, sentences):
 
 
 def test_a_text_without_a_word_is_refused(engine):
-    said = engine.run(
-        load("attention") + "try { translate(model, english, french, '?!'); } catch (error) { return error.message; }"
-    )
+    said = engine.refusal(load("attention") + "translate(model, english, french, '?!');")
     assert said == "There is no word to translate: type an English sentence."
 
 
