@@ -315,6 +315,12 @@ def test_the_first_position_of_the_official_decision_transformer_becomes_part_of
     assert not load_file(tmp_path / "ours" / "model.safetensors")["encoder.wpe.weight"].any()
 
 
+def test_the_context_of_a_decision_transformer_is_kept_which_the_official_class_has_not(tmp_path):
+    ours = opened(official("decision_transformer"), tmp_path)
+    save_pretrained(type(ours)(replace(ours.config, context_steps=6)), tmp_path)
+    assert from_pretrained(tmp_path).config == replace(ours.config, context_steps=6)
+
+
 def test_without_masking_the_encoder_of_mae_sees_what_the_official_one_sees(tmp_path):
     theirs = official("vit_mae", hf.ViTMAEModel, mask_ratio=0.0)
     image, in_order = torch.randn(2, 3, 12, 12), torch.rand(2, 9).sort(dim=1).values
