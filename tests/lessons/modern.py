@@ -1,13 +1,11 @@
-"""What the tests of lessons 14 to 17 share: their pages, results in words, goals of playgrounds, sheets of diagrams."""
+"""What the tests of lessons 14 to 17 share: their pages, plain files and sittings, results in words, goals reached."""
 
-import functools
 import importlib
 import re
 from pathlib import Path
 
 import nbformat
 
-from course_lib.classroom.texts import read_results
 from tests.lessons.answered import run_alone, sittings
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
@@ -22,7 +20,6 @@ class screen:
 
 torch.manual_seed(0)
 """
-read_texts = functools.cache(read_results)
 
 
 def page_of(lesson):
@@ -34,31 +31,36 @@ def notebook(lesson):
     return nbformat.read(path, as_version=4)
 
 
-def numbers_alone(folder, lesson, *, tasks=None, **options):
-    """The numbers that a plain file of solutions and cells prints, whose driver finds `losses` and a `screen`."""
-    options["driver"] = SCREEN + options["driver"]
-    printed = run_alone(folder, tasks or page_of(lesson).tasks, notebook(lesson), **options)
+def numbers_alone(folder, lesson, *, driver, more_tasks=None, **options):
+    """The numbers that a plain file of solutions and cells prints; its driver finds `losses` and a `screen`."""
+    tasks = page_of(lesson).tasks | (more_tasks or {})
+    printed = run_alone(folder, tasks, notebook(lesson), driver=SCREEN + driver, **options)
     return [float(number) for number in printed.split()]
 
 
-def two_sittings(folder, monkeypatch, lesson, **options):
+def in_two_sittings(folder, monkeypatch, lesson, **options):
     """All that the two sittings of a lesson show when a learner's answers are in it."""
     monkeypatch.setenv("COURSE_HOME", str(folder))
     first, second = sittings(notebook(lesson), page_of(lesson).tasks, **options)
     return first, second
 
 
-def in_words(module, name, *arguments, **options):
-    """A result of a module in its words; no slot is left."""
-    texts = read_texts(Path(module.__file__).with_name("results.md"))
-    result = module.RESULTS[name](*arguments, **options).told(name, texts)
+def in_words(lesson, name, *arguments, **options):
+    """A result of a lesson in its words; no slot is left."""
+    page = page_of(lesson)
+    result = page.results[name](*arguments, **options).told(name, page.texts)
     assert not re.search(r"\{\w+(:[^}]*)?\}", re.sub(r"\$[^$]*\$", "", result.alt + result.outcome))
     return result
 
 
 def holds(result):
-    """Whether each claim of a result holds."""
-    return all(all(conditions) for _, conditions in result.conditions())
+    """Whether all claims of a result hold."""
+    return all(all(held) for _, held in result.conditions())
+
+
+def fails(result):
+    """Whether no claim of a result holds."""
+    return not any(all(held) for _, held in result.conditions())
 
 
 def reached(explorer, **state):

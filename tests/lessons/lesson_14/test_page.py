@@ -1,18 +1,15 @@
 """The page with a learner's answers: as a plain file, and in two kernels; its data, and real slices."""
 
-from pathlib import Path
 from types import SimpleNamespace
 
-import nbformat
 import pytest
 import torch
 from torch import nn
 
 from course_lib.lessons.lesson_14 import diffusion_recipes, icon_recipes, learner
 from course_lib.lessons.lesson_14.tasks import TASKS
-from tests.lessons.answered import run_alone, sittings
+from tests.lessons.modern import in_two_sittings, numbers_alone
 
-PAGE = Path(__file__).parents[3] / "notebooks" / "14_image_to_image.ipynb"
 DRIVER = """
 augment, segmentation_loss, IGNORE = my_augment, my_segmentation_loss, 255
 
@@ -24,15 +21,8 @@ def squares(count):
         label[top:top + 12, left:left + 12] = 1
     return images, labels
 
-torch.manual_seed(0)
 known, known_labels = squares(60)
 model, (new, new_labels) = UNet(3, 2, (8, 16, 32)), squares(20)
-losses = []
-
-class screen:
-    stopped = False
-    def update(done, steps, loss): losses.append(loss)
-
 train(model, 150, screen)
 predicted = model.eval()(new).argmax(dim=1)
 print(losses[0], losses[-1], my_overlap(predicted, new_labels, 2)[0, 1].item())
@@ -40,25 +30,22 @@ print(losses[0], losses[-1], my_overlap(predicted, new_labels, 2)[0, 1].item())
 
 
 def test_a_plain_file_of_the_solutions_and_the_page_s_loop_learns_without_the_course(tmp_path):
-    printed = run_alone(
+    first, last, iou = numbers_alone(
         tmp_path,
-        TASKS,
-        nbformat.read(PAGE, as_version=4),
+        "14",
         solutions=("conv_block", "unet", "overlap", "augment", "segmentation_loss"),
         cells=("train",),
         driver=DRIVER,
         lines=200,
     )
-    first, last, iou = map(float, printed.split())
     assert first > 1 and last < 0.5 and iou > 0.8, (first, last, iou)
 
 
 def test_her_u_net_opens_both_models_and_goes_on_in_a_new_kernel(tmp_path, monkeypatch):
-    monkeypatch.setenv("COURSE_HOME", str(tmp_path))
     few = (("steps=400", "steps=10"), ("steps=350", "steps=2"), ("range(40)", "range(12)"))
     few += (("reversed(range(len(betas)))", "reversed(range(3))"), ('"test", 300', '"test", 4'))
     few += (("steps=250", "steps=2"), ("batch(500", "batch(5"), ('"validation", 200', '"validation", 4'))
-    first, second = sittings(nbformat.read(PAGE, as_version=4), TASKS, end="opened_by_both", shorter=few)
+    first, second = in_two_sittings(tmp_path, monkeypatch, "14", end="opened_by_both", shorter=few)
     assert "your UNet passes its check" in first and "the page runs on your model" in first
     assert "UNet opens the trained weights. 482,788 parameters are copied" in first
     assert "Your UNet goes on here." in second and "73,848 + 47,320 + 18 = 121,186; counted: 121,186" in second

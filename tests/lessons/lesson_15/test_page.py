@@ -1,21 +1,9 @@
 """The page with a learner's answers: as plain files, and in two kernels."""
 
-from pathlib import Path
+from tests.lessons.modern import in_two_sittings, numbers_alone
 
-import nbformat
-
-from course_lib.lessons.lesson_15.tasks import TASKS
-from tests.lessons.answered import run_alone, sittings
-
-PAGE = Path(__file__).parents[3] / "notebooks" / "15_text_and_sound.ipynb"
 T5_DRIVER = """
-from types import SimpleNamespace
-
 bucket = my_bucket
-
-class screen:
-    stopped = False
-    def update(done, steps, loss): losses.append(loss)
 
 V, LENGTH = 12, 8                                        # symbols 1 to 8; sentinels 11, 10
 rows = [[(first + i) % 8 + 1 for i in range(LENGTH)] for first in range(8)]      # each symbol follows the one before
@@ -23,15 +11,12 @@ pairs = [my_corrupt(row, [(i, i + 2), (i + 4, i + 5)], 11) for row in rows for i
 source, target = (torch.tensor(list(part)) for part in zip(*pairs))
 real = torch.ones_like(source, dtype=torch.bool)
 data = SimpleNamespace(source=source, source_valid=real, target=target, target_valid=torch.ones_like(target).bool())
-torch.manual_seed(0)
 model, losses = T5(V, 32, 1, 2, 16, 64), []
 fine_tune(model, 150, screen)
 right = model(source, previous(target), real).argmax(dim=-1) == target
 print(losses[0], losses[-1], right.float().mean().item())
 """
 CONFORMER_DRIVER = """
-from types import SimpleNamespace
-
 def FeedForward(dim, mlp_dim, activation):
     return nn.Sequential(nn.Linear(dim, mlp_dim), nn.SiLU(), nn.Linear(mlp_dim, dim))
 
@@ -62,10 +47,6 @@ class learner:
         valid = torch.ones(frames.shape[:2], dtype=torch.bool)
         return SimpleNamespace(frames=frames, valid=valid, labels=labels, num_labels=torch.full((count,), 3))
 
-class screen:
-    stopped = False
-    def update(done, steps, loss): losses.append(loss)
-
 torch.manual_seed(0)
 model, losses = Conformer(4, 4, 16, 1, 2, 32, 3), []
 listen(model, 60, screen)
@@ -78,30 +59,25 @@ print(losses[0], losses[-1], sum(text) / 20, (mine - theirs).abs().max().item())
 """
 
 
-def alone(folder, *, solutions, cells, driver, lines):
-    page = nbformat.read(PAGE, as_version=4)
-    printed = run_alone(folder, TASKS, page, solutions=solutions, cells=cells, driver=driver, lines=lines)
-    return [float(number) for number in printed.split()]
-
-
 def test_a_plain_file_of_her_t5_and_the_page_s_loop_fills_gaps_without_the_course(tmp_path):
     names = ("corrupt", "bucket", "t5_attention", "t5_block", "t5")
-    first, last, right = alone(
-        tmp_path, solutions=names, cells=("RelativeBias", "previous", "fine_tune"), driver=T5_DRIVER, lines=200
+    first, last, right = numbers_alone(
+        tmp_path, "15", solutions=names, cells=("RelativeBias", "previous", "fine_tune"), driver=T5_DRIVER, lines=200
     )
     assert first > 2 and last < 0.2 and right > 0.95, (first, last, right)
 
 
 def test_a_plain_file_of_her_conformer_and_the_page_s_loop_transcribes_without_the_course(tmp_path):
     names = ("collapse", "ctc_loss", "conv_module", "conformer_block", "conformer")
-    first, last, right, apart = alone(tmp_path, solutions=names, cells=("listen",), driver=CONFORMER_DRIVER, lines=190)
+    first, last, right, apart = numbers_alone(
+        tmp_path, "15", solutions=names, cells=("listen",), driver=CONFORMER_DRIVER, lines=190
+    )
     assert first > 2 and last < 0.5 and right > 0.9 and apart < 1e-3, (first, last, right, apart)
 
 
 def test_her_models_open_the_trained_weights_and_go_on_in_a_new_kernel(tmp_path, monkeypatch):
-    monkeypatch.setenv("COURSE_HOME", str(tmp_path))
     few = (("steps=200", "steps=2"), ("steps=250", "steps=2"))
-    first, second = sittings(nbformat.read(PAGE, as_version=4), TASKS, end="opened_by_both", shorter=few)
+    first, second = in_two_sittings(tmp_path, monkeypatch, "15", end="opened_by_both", shorter=few)
     assert "your T5 passes its check" in first and "the page runs on your model" in first
     assert "T5 opens the trained weights. 199,040 parameters are copied" in first
     assert "negate: the law is new . -> the law is not new ." in first

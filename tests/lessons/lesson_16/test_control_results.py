@@ -1,47 +1,28 @@
-"""What lesson 16 measures of acting: the small experiments and their results, helpers of the learner, diagrams."""
-
-import re
-from pathlib import Path
+"""What lesson 16 measures of acting: the small experiments and their results, helpers of the learner."""
 
 import pytest
 import torch
 
-from course_lib.classroom.texts import read_results
 from course_lib.data.checkpoints import load_trained
 from course_lib.lessons.lesson_16 import control_experiments as experiments
 from course_lib.lessons.lesson_16 import control_learner as learner
-from course_lib.lessons.lesson_16 import control_results as results
-from course_lib.lessons.lesson_16.control_diagrams import DIAGRAMS
 from course_lib.lessons.lesson_16.recipes import control
 from course_lib.lessons.lesson_16.tasks import TASKS
-
-TEXTS = read_results(Path(results.__file__).parent / "results.md")
-
-
-def told(name, *arguments, **options):
-    """A result in its words; no slot is left."""
-    result = results.RESULTS[name](*arguments, **options).told(name, TEXTS)
-    assert not re.search(r"\{\w+(:[^}]*)?\}", re.sub(r"\$[^$]*\$", "", result.alt + result.outcome))
-    return result
+from tests.lessons.modern import holds, in_words
 
 
-def held(result):
-    return all(all(conditions) for _, conditions in result.conditions())
-
-
-@pytest.mark.parametrize("name", ["agents"])
-def test_the_results_of_the_card_hold(name):
-    assert held(told(name, load_trained("mazes").card, predicted=60))
+def test_the_results_of_the_card_hold():
+    assert holds(in_words("16", "agents", load_trained("mazes").card, predicted=60))
 
 
 def test_the_opening_holds_for_the_shipped_model():
-    result = told("opening", load_trained("mazes").model)
-    assert held(result) and result.came < -25
+    result = in_words("16", "opening", load_trained("mazes").model)
+    assert holds(result) and result.came < -25
 
 
 def test_a_policy_that_gambles_when_much_is_asked_for_fails_in_expectation():
-    result = told("stochastic", predicted=8)
-    assert held(result) and result.came == pytest.approx(experiments.CHANCE * experiments.PRIZE, abs=0.1)
+    result = in_words("16", "stochastic", predicted=8)
+    assert holds(result) and result.came == pytest.approx(experiments.CHANCE * experiments.PRIZE, abs=0.1)
 
 
 @pytest.mark.parametrize(("asked", "probability"), [(0.0, 1.0), (5.0, 0.0), (10.0, 1.0)])
@@ -51,8 +32,8 @@ def test_the_posterior_is_the_fraction_of_gambles_among_the_episodes(asked, prob
 
 
 def test_a_log_of_gail_is_drawn_and_one_without_progress_fails():
-    assert held(told("gail", [(0, 0.5, 0.02), (10, 0.9, 0.3), (20, 0.7, 0.6)], predicted=50))
-    assert not held(told("gail", [(0, 0.5, 0.02), (10, 0.9, 0.03)]))
+    assert holds(in_words("16", "gail", [(0, 0.5, 0.02), (10, 0.9, 0.3), (20, 0.7, 0.6)], predicted=50))
+    assert not holds(in_words("16", "gail", [(0, 0.5, 0.02), (10, 0.9, 0.03)]))
 
 
 # --------------------------------------------------------------------------------------------- compounding errors
@@ -141,26 +122,6 @@ def test_an_untrained_policy_seldom_arrives_and_its_trajectories_are_padded():
 def test_the_example_beside_the_training_has_a_panel_for_each_return():
     fig = learner.showing()(control.build(control.DECISION))
     assert [axes.get_title("left") for axes in fig.axes] == ["asked for -10", "asked for -28"]
-
-
-@pytest.mark.parametrize("name", DIAGRAMS)
-def test_a_diagram_lies_inside_its_sheet(name):
-    fig, alt = DIAGRAMS[name]()
-    width, height = fig.get_size_inches()
-    assert width <= 12 and height <= 5.5
-    fig.draw_without_rendering()
-    for inner in (part.get_window_extent() for part in (*fig.axes[0].texts, *fig.axes[0].patches)):
-        assert fig.bbox.x0 <= inner.x0 and inner.x1 <= fig.bbox.x1
-        assert fig.bbox.y0 <= inner.y0 and inner.y1 <= fig.bbox.y1
-    assert max(len(sentence.split()) for sentence in re.split(r"(?<=[.:;])\s", alt)) <= 32
-
-
-def test_the_diagram_has_the_shapes_of_the_model():
-    model = control.build(control.DECISION)
-    alt = DIAGRAMS["decision_transformer"]()[1]
-    sizes = model.state_embed.in_features, model.state_embed.out_features, model.head.out_features, len(model.blocks)
-    assert sizes == (150, 64, 4, 2)
-    assert "(B, 150)" in alt and "(B, 3K, 64)" in alt and "(B, 4)" in alt and "2 causal blocks" in alt
 
 
 def test_dagger_that_forgets_the_old_data_ends_with_fewer_labels(monkeypatch):

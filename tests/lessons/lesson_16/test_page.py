@@ -1,17 +1,9 @@
 """The page with a learner's answers: as plain files, and in two kernels."""
 
-from pathlib import Path
-
-import nbformat
-
 from course_lib.lessons.lesson_10.tasks import TASKS as TASKS_10
-from course_lib.lessons.lesson_16.tasks import TASKS
-from tests.lessons.answered import run_alone, sittings
+from tests.lessons.modern import in_two_sittings, numbers_alone
 
-PAGE = Path(__file__).parents[3] / "notebooks" / "16_acting_and_seeing.ipynb"
 ACTING_DRIVER = """
-from types import SimpleNamespace
-
 to_go, interleave, cloning_loss = my_to_go, my_interleave, my_cloning_loss
 gae, clipped, imitation_reward, discriminator_loss = my_gae, my_clipped, my_imitation_reward, my_discriminator_loss
 
@@ -44,11 +36,6 @@ class acting:
         rows, first = torch.randint(len(valid), (count, 1)), torch.randint(valid.shape[1] - 1, (count, 1))
         return rows.expand(-1, 2), first + torch.arange(2)
 
-class screen:
-    stopped = False
-    def update(done, steps, loss): losses.append(loss)
-
-torch.manual_seed(0)
 kind = torch.arange(60) % 2                              # action 1 in every step costs 1 each, action 0 nothing
 actions, valid = kind[:, None].expand(-1, 6), torch.ones(60, 6, dtype=torch.bool)
 states = F.one_hot(torch.randint(3, (60, 6)), 3).float()
@@ -72,10 +59,6 @@ class words:
         rows = torch.randperm(200)[:count]
         return features[rows] + 0.3 * torch.randn(count, 128), names[rows]
 
-class screen:
-    stopped = False
-    def update(done, steps, loss): losses.append(loss)
-
 model, losses = Towers(601, 32), []
 contrast(model, 60, screen)
 with torch.no_grad():
@@ -85,16 +68,12 @@ print(losses[0], losses[-1], found.float().mean().item())
 """
 
 
-def alone(folder, *, solutions, cells, driver, lines):
-    page = nbformat.read(PAGE, as_version=4)
-    printed = run_alone(folder, TASKS_10 | TASKS, page, solutions=solutions, cells=cells, driver=driver, lines=lines)
-    return [float(number) for number in printed.split()]
-
-
 def test_a_plain_file_of_her_agents_and_the_page_s_loops_learns_without_the_course(tmp_path):
     names = ("cloning_loss", "to_go", "interleave", "decision_transformer", "discriminator_loss", "imitation_reward")
-    first, last, obeys, before, after, told_apart = alone(
+    first, last, obeys, before, after, told_apart = numbers_alone(
         tmp_path,
+        "16",
+        more_tasks={name: TASKS_10[name] for name in ("gae", "clipped")},
         solutions=("gae", "clipped", *names),
         cells=("train", "mlp", "chosen", "rollout", "gail", "imitate"),
         driver=ACTING_DRIVER,
@@ -105,16 +84,15 @@ def test_a_plain_file_of_her_agents_and_the_page_s_loops_learns_without_the_cour
 
 
 def test_a_plain_file_of_her_loss_and_the_page_s_towers_finds_images_without_the_course(tmp_path):
-    first, last, found = alone(
-        tmp_path, solutions=("clip_loss",), cells=("Towers", "contrast"), driver=CLIP_DRIVER, lines=80
+    first, last, found = numbers_alone(
+        tmp_path, "16", solutions=("clip_loss",), cells=("Towers", "contrast"), driver=CLIP_DRIVER, lines=80
     )
     assert 4.7 < first < 5 and last < first - 1 and found > 0.95, (first, last, found)  # ln 128 = 4.85
 
 
 def test_her_models_open_the_trained_weights_and_go_on_in_a_new_kernel(tmp_path, monkeypatch):
-    monkeypatch.setenv("COURSE_HOME", str(tmp_path))
     few = (("steps=500", "steps=2"), ("rounds=40", "rounds=1"), ("steps=1000", "steps=2"))
-    first, second = sittings(nbformat.read(PAGE, as_version=4), TASKS, end="page.close", shorter=few)
+    first, second = in_two_sittings(tmp_path, monkeypatch, "16", end="page.close", shorter=few)
     assert "your DecisionTransformer passes its check" in first and "the page runs on your model" in first
     assert "DecisionTransformer opens the trained weights." in first and "asked for -22: " in first
     assert "Your DecisionTransformer goes on here." in second and "your CoAttention passes its check" in second

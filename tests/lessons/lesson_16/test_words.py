@@ -1,22 +1,15 @@
-"""The search of icons by words, what is measured of it and of captions, and the diagrams of the models."""
-
-import re
-from pathlib import Path
+"""The search of icons by words, what is measured of it and of captions."""
 
 import pytest
 import torch
 
-from course_lib.classroom.texts import read_results
 from course_lib.data.checkpoints import load_trained
 from course_lib.data.icons import icon_names
 from course_lib.lessons.lesson_16 import words_learner as learner
 from course_lib.lessons.lesson_16 import words_playground as play
-from course_lib.lessons.lesson_16 import words_results as results
 from course_lib.lessons.lesson_16.recipes import icon_words
 from course_lib.lessons.lesson_16.recipes import pictures_and_words as captioning
-from course_lib.lessons.lesson_16.words_diagrams import DIAGRAMS
-
-TEXTS = read_results(Path(results.__file__).parent / "results.md")
+from tests.lessons.modern import holds, in_words
 
 
 @pytest.fixture(scope="module")
@@ -27,17 +20,6 @@ def trained():
 @pytest.fixture(scope="module")
 def explorer(trained):
     return play.search(trained.model)
-
-
-def told(name, *arguments, **options):
-    """A result in its words; no slot is left."""
-    result = results.RESULTS[name](*arguments, **options).told(name, TEXTS)
-    assert not re.search(r"\{\w+(:[^}]*)?\}", re.sub(r"\$[^$]*\$", "", result.alt + result.outcome))
-    return result
-
-
-def holds(result):
-    return all(all(held) for _, held in result.conditions())
 
 
 def test_no_name_comes_twice_in_a_batch_and_each_name_is_its_drawings_own():
@@ -75,22 +57,12 @@ def test_a_model_at_random_has_the_recall_of_chance():
 
 
 def test_the_claims_hold_for_the_shipped_model(trained):
-    assert holds(told("search", trained.model, trained.card, predicted=30))
+    assert holds(in_words("16", "search", trained.model, trained.card, predicted=30))
     before = learner.towers_of(icon_words.build(icon_words.ContrastiveSettings()).eval())
     after = learner.towers_of(trained.model)
-    assert holds(told("trained", after)) and not holds(told("trained", before))
+    assert holds(in_words("16", "trained", after)) and not holds(in_words("16", "trained", before))
     figure = learner.showing()(after)
     assert figure.axes
-
-
-def test_the_search_has_three_goals_and_each_can_be_reached(explorer):
-    def reached(**state):
-        return [goal(explorer.state(**state)) for goal in explorer.goals]
-
-    assert reached(query="zebra crossing")[:2] == [False, False]
-    assert reached(query="Green  book", where="new names")[0] and not reached(query="green book")[0]
-    assert reached(query="fish")[1] and not reached(query="sunflower")[1]
-    assert reached(query="yellow face")[2] and not reached(query="sunflower")[2]
 
 
 def test_a_query_without_words_or_with_too_many_gets_a_sentence(explorer):
@@ -105,26 +77,6 @@ def test_what_is_found_is_what_the_pixels_show(trained):
     assert hits[0].name == "sunflower" and hits[0].pixels.shape == (32, 32, 3)
     assert [hit.cosine for hit in hits] == sorted((hit.cosine for hit in hits), reverse=True)
     assert {hit.name for hit in hits} <= set(icon_names())
-
-
-@pytest.mark.parametrize("name", DIAGRAMS)
-def test_a_diagram_lies_inside_its_sheet(name):
-    fig, alt = DIAGRAMS[name]()
-    width, height = fig.get_size_inches()
-    assert width <= 12 and height <= 5.5 and alt
-    fig.draw_without_rendering()
-    for inner in (part.get_window_extent() for part in (*fig.axes[0].texts, *fig.axes[0].patches)):
-        assert fig.bbox.x0 <= inner.x0 and inner.x1 <= fig.bbox.x1
-        assert fig.bbox.y0 <= inner.y0 and inner.y1 <= fig.bbox.y1
-
-
-def test_diagrams_show_the_sizes_of_the_shipped_models(trained):
-    _, alt = DIAGRAMS["clip"]()
-    config = trained.model.config
-    assert f"(B, {config.image_dim})" in alt and f"(B, {config.joint_dim})" in alt
-    flamingo = load_trained("pictures_and_words").model.config
-    _, alt = DIAGRAMS["flamingo"]()
-    assert f"(B, {flamingo.num_latents}, {flamingo.vision_dim})" in alt and f"(B, T, {flamingo.language.dim})" in alt
 
 
 @torch.no_grad()

@@ -1,13 +1,7 @@
 """The page with a learner's answers: as plain files, and in two kernels."""
 
-from pathlib import Path
+from tests.lessons.modern import in_two_sittings, numbers_alone
 
-import nbformat
-
-from course_lib.lessons.lesson_17.tasks import TASKS
-from tests.lessons.answered import run_alone, sittings
-
-PAGE = Path(__file__).parents[3] / "notebooks" / "17_long_sequences.ipynb"
 EXPERTS_DRIVER = """
 from contextlib import contextmanager
 
@@ -26,12 +20,7 @@ class learner:
         routed.append(my_route(routers[0], 2))
         handle.remove()
 
-class screen:
-    stopped = False
-    def update(done, steps, loss): losses.append(loss)
-
 ids, losses = None, []
-torch.manual_seed(0)
 model = nn.Sequential(nn.Embedding(6, 16), MoE(16, 32, 4, k), nn.Linear(16, 6))
 train(model, 120, 0.01, screen)
 loads = (routed[-1] > 0).float().mean(dim=0)
@@ -76,15 +65,11 @@ print(stacked, untrained)
 """
 
 
-def alone(folder, *, solutions, cells, driver, lines):
-    page = nbformat.read(PAGE, as_version=4)
-    printed = run_alone(folder, TASKS, page, solutions=solutions, cells=cells, driver=driver, lines=lines)
-    return [float(number) for number in printed.split()]
-
-
 def test_a_plain_file_of_her_experts_and_the_page_s_loop_learns_without_the_course(tmp_path):
     names = ("linear_attention", "linear_step", "online_softmax", "route", "balance", "MoE")
-    first, last, least, *apart = alone(tmp_path, solutions=names, cells=("train",), driver=EXPERTS_DRIVER, lines=160)
+    first, last, least, *apart = numbers_alone(
+        tmp_path, "17", solutions=names, cells=("train",), driver=EXPERTS_DRIVER, lines=160
+    )
     assert first > 1.5 and last < 0.1 and max(apart) < 1e-4, (first, last, apart)
     assert least > 0.2  # of the symbols; 0.5 would be balanced
 
@@ -92,8 +77,8 @@ def test_a_plain_file_of_her_experts_and_the_page_s_loop_learns_without_the_cour
 def test_a_plain_file_of_her_machine_and_the_page_s_loop_dreams_without_the_course(tmp_path):
     names = ("free_energy", "gibbs", "cd_step", "RBM")
     loop = ("digits_with_labels", "train_machine", "hidden_of_digits", "dream_of_stack")
-    first, last, lower, dreams, apart, stacked, untrained = alone(
-        tmp_path, solutions=names, cells=loop, driver=MACHINE_DRIVER, lines=150
+    first, last, lower, dreams, apart, stacked, untrained = numbers_alone(
+        tmp_path, "17", solutions=names, cells=loop, driver=MACHINE_DRIVER, lines=150
     )
     assert first > 0.2 and last < 0.05 and lower, (first, last, lower)
     assert dreams > 0.8 and apart < 0.2, (dreams, apart)
@@ -101,9 +86,8 @@ def test_a_plain_file_of_her_machine_and_the_page_s_loop_dreams_without_the_cour
 
 
 def test_her_models_open_the_trained_weights_and_go_on_in_a_new_kernel(tmp_path, monkeypatch):
-    monkeypatch.setenv("COURSE_HOME", str(tmp_path))
     few = (("steps=250", "steps=2"), ("steps=3000", "steps=3"))
-    first, second = sittings(nbformat.read(PAGE, as_version=4), TASKS, end="page.close", shorter=few)
+    first, second = in_two_sittings(tmp_path, monkeypatch, "17", end="page.close", shorter=few)
     assert "your MoE passes its check" in first and "the page runs on your model" in first
     assert "MoE opens the trained weights." in first and "experts, 2 for each character" in first
     assert "Your MoE goes on here." in second and "your RBM passes its check" in second
