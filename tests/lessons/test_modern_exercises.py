@@ -32,6 +32,7 @@ from course_lib.lessons.lesson_15.models import MODELS as MODELS_15
 from course_lib.lessons.lesson_15.models import NAMES as NAMES_OF_T5
 from course_lib.lessons.lesson_15.models import opened
 from course_lib.lessons.lesson_15.recipes import speech, text_to_text
+from course_lib.lessons.lesson_15.recipes.t5_layouts import layout_mask
 from course_lib.lessons.lesson_16.models import MODELS as MODELS_16
 from course_lib.lessons.lesson_16.models import OfSeveralImages
 from course_lib.lessons.lesson_17.models import MODELS as MODELS_17
@@ -159,6 +160,7 @@ LIBRARY = {
     "15": {
         "corrupt": corrupt,
         "bucket": relative_buckets,
+        "prefix_mask": lambda source, target: layout_mask(source, source + target),
         "collapse": ctc.collapse,
         "ctc_loss": ctc_loss,
         "beam": beam,

@@ -24,11 +24,6 @@ def batch():
     return text_to_text.as_batch(text_to_text.few(text_to_text.TextSettings(per_task=2)))
 
 
-def test_a_prefix_is_seen_by_all_and_the_rest_is_causal():
-    assert layouts.layout_mask(2, 4).int().tolist() == [[1, 1, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 1]]
-    assert torch.equal(layouts.layout_mask(0, 3), torch.ones(3, 3, dtype=torch.bool).tril())
-
-
 @pytest.mark.parametrize("layout", [layouts.PREFIX, layouts.CAUSAL, layouts.ENCODER_DECODER])
 @torch.no_grad()
 def test_padding_and_later_target_tokens_change_nothing(layout):
