@@ -1276,7 +1276,10 @@ def test_an_index_outside_of_the_image_is_told_its_name_where_all_sizes_are_one(
     assert told("14", "unpool", LOOP.format(row=row, column=column)) == [name]
 
 
-SLIPS = [  # a part of the shown solution, what it becomes, and what is said of it, which no table names
+FREEZE = "    copied.requires_grad_(not frozen)\n"
+HEAD = "    copied.head = nn.Linear(copied.head.in_features, num_classes)\n"
+SLIPS = [  # a part of the shown solution, what it becomes, and what is said of it (test_every_lesson.py tries none)
+    ("01", "new_head", FREEZE + HEAD, HEAD + FREEZE, "head frozen"),
     ("04", "lstm", "outputs.append(h)", "outputs.append(h.detach())", CUT_OFF),
     ("15", "ctc_loss", "= log_probs[0][states]", "= log_probs.detach()[0][states]", GRADIENT_DIFFERS),
     ("15", "t5_attention", "bias=False", "bias=True", OTHER_PARAMETERS),

@@ -313,8 +313,9 @@ def test_a_flamingo_for_several_images_is_the_librarys():
     several.load_state_dict(ours.state_dict())
     tokens, images = INPUTS["pictures_and_words"]()
     close(several.eval()(tokens, images), ours(tokens, images[:, 0]))
-    with pytest.raises(ValueError, match="takes one image"):
-        several(tokens, images[:, 0])
+    for none_or_two in (images[:, 0], images.expand(-1, 2, -1, -1)):
+        with pytest.raises(ValueError, match="takes one image"):
+            several(tokens, none_or_two)
 
 
 def test_the_inputs_of_the_machine_are_zeros_and_ones():
