@@ -1027,6 +1027,10 @@ def my_dagger(states, actions, visited, taken, expert):
 def my_to_go(rewards):
     return rewards.sum(1, keepdim=True) - rewards.cumsum(1) + rewards
 """,
+    ("16", "to_go", "lists"): """
+def my_to_go(rewards):
+    return [[sum(row[t:]) for t in range(len(row))] for row in rewards.tolist()]
+""",
     ("16", "interleave", "concatenated features, then a view"): """
 def my_interleave(returns, states, actions):
     B, K, D = states.shape
@@ -1283,6 +1287,7 @@ SLIPS = [  # a part of the shown solution, what it becomes, and what is said of 
     ("04", "lstm", "outputs.append(h)", "outputs.append(h.detach())", CUT_OFF),
     ("15", "ctc_loss", "= log_probs[0][states]", "= log_probs.detach()[0][states]", GRADIENT_DIFFERS),
     ("15", "t5_attention", "bias=False", "bias=True", OTHER_PARAMETERS),
+    ("17", "RBM", "return p\n", "return torch.bernoulli(p)\n", "dream returns a sample"),
     ("17", "RBM", "def visible", "def up", "method missing"),
 ]
 
