@@ -4,13 +4,52 @@ import ast
 import re
 import subprocess
 import sys
+from functools import cache
+from importlib import import_module
 from itertools import pairwise
+from pathlib import Path
 
+import nbformat
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
 
 HEAD = "import math\n\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
 FIGURES = re.compile(r"page\.(play|result)\(")  # they take long, and need nothing of hers
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+SENTENCES = {
+    "passes": "your {} passes its check",
+    "runs_on": "the lesson runs on your {}.",
+    "opens": "{} opens the trained weights.",
+    "goes_on": "Your {} goes on here.",
+}
+
+
+@cache
+def notebook_of(number):
+    return nbformat.read(next(NOTEBOOKS.glob(f"{number}_*.ipynb")), as_version=4)
+
+
+def tasks_of(number):
+    return import_module(f"course_lib.lessons.lesson_{number}.tasks").TASKS
+
+
+def alone(folder, number, *, others=(), solutions, cells="", driver, lines):
+    """What `run_alone` prints with the page and the tasks of a lesson, and the tasks of `others`; by words."""
+    tasks = {name: task for one in (*others, number) for name, task in tasks_of(one).items()}
+    parts = {"solutions": solutions.split(), "cells": cells.split()}
+    return run_alone(folder, tasks, notebook_of(number), driver=driver, lines=lines, **parts).split()
+
+
+def kernels(home, monkeypatch, number, **options):
+    """`sittings` of a lesson, at a home of their own."""
+    monkeypatch.setenv("COURSE_HOME", str(home))
+    return list(sittings(notebook_of(number), tasks_of(number), **options))
+
+
+def unsaid(shown, *texts, **names):
+    """What a sitting has not shown: of these texts, and of the sentences about names, such as passes="Encoder MLP"."""
+    about = [SENTENCES[kind].format(name) for kind, some in names.items() for name in some.split()]
+    return [text for text in (*texts, *about) if text not in shown]
 
 
 def run_alone(folder, tasks, notebook, *, solutions, cells=(), driver, lines):

@@ -4,12 +4,14 @@ import json
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 import torch
 
 from course_lib import lessons
-from course_lib.data.checkpoints import CARD, checkpoint_folder
+from course_lib.data.checkpoints import CARD, checkpoint_folder, load_trained
+from course_lib.data.digits import CleanDigits
 from course_lib.data.icons import icons
 from course_lib.data.names import NameSplits, name_splits
 from course_lib.functional import scaling as scaling_laws
@@ -183,10 +185,7 @@ SMALL = {  # name -> settings of every variant that has them; constants
     "translator_tricks": ({"dim": 8, "width": 8, "depth": 1, "averaged": 0, "train_pairs": 100}, {}),
     "tricks_peaks": ({"dim": 8, "depth": 1, "averaged": 0, "train_pairs": 100}, {}),
     "norm_depth": ({"dim": 8, "depth": 1, "train_pairs": 100}, {}),
-    "next_sentence": (
-        {"dim": 16, "depth": 1, "num_heads": 2},
-        {(next_sentence, "consecutive"): few_sentence_pairs},
-    ),
+    "next_sentence": ({"dim": 16, "depth": 1, "num_heads": 2}, {(next_sentence, "consecutive"): few_sentence_pairs}),
     "bert_parallel": (
         {"dim": 16, "depth": 1, "num_heads": 2, "sentences": 80},
         {(parallel, "DRAWS"): 2, (parallel, "PAIRS"): 30, (parallel, "LABELS"): 50}
@@ -208,10 +207,7 @@ SMALL = {  # name -> settings of every variant that has them; constants
     ),
     "mae_icons": MASKED_ICONS,
     "mae_icons_variants": MASKED_ICONS,
-    "mae_scenes": (
-        {"dim": 16, "depth": 1, "num_heads": 2, "decoder_dim": 8},
-        {(mae, "SPLIT_IMAGES"): FEW},
-    ),
+    "mae_scenes": ({"dim": 16, "depth": 1, "num_heads": 2, "decoder_dim": 8}, {(mae, "SPLIT_IMAGES"): FEW}),
     "unet": (
         {},
         {
@@ -257,14 +253,8 @@ SMALL = {  # name -> settings of every variant that has them; constants
         {"dim": 8, "depth": 1, "num_heads": 2, "head_dim": 4, "mlp_dim": 8, "per_task": 5},
         {(text_to_text, "PLAIN"): 200, (text_to_text, "SCORED"): {"validation": 8, "test": 9}},
     ),
-    "efficient_attention": (
-        {"dim": 32, "depth": 1, "context_length": 16},
-        {(efficient, "SCORED"): 200},
-    ),
-    "experts": (
-        {"dim": 32, "context_length": 16, "mlp_dim": 8},
-        {(experts, "SCORED"): 200, (experts, "COUNTED"): 100},
-    ),
+    "efficient_attention": ({"dim": 32, "depth": 1, "context_length": 16}, {(efficient, "SCORED"): 200}),
+    "experts": ({"dim": 32, "context_length": 16, "mlp_dim": 8}, {(experts, "SCORED"): 200, (experts, "COUNTED"): 100}),
     "tones": (
         {"dim": 8, "depth": 1, "num_heads": 2, "mlp_dim": 8},
         {(speech, "SPLIT_MELODIES"): {"validation": 6, "test": 7}, (speech, "WIDTH"): 2},
@@ -348,9 +338,10 @@ def test_a_recipe_trains_even_if_interrupted_scores_and_ships_what_its_card_says
     assert any(not torch.equal(tensor, same[key]) for key, tensor in other.items())
 
 
-@pytest.mark.parametrize(
-    ("name", "module"), [("resnet", resnet), ("depth", depth), ("transfer", transfer), ("swin", swin)]
-)
+IN_STEPS = [("resnet", resnet), ("depth", depth), ("transfer", transfer), ("vit", vit), ("swin", swin)]
+
+
+@pytest.mark.parametrize(("name", "module"), IN_STEPS)
 def test_no_image_is_seen_twice_nor_by_two_seeds(name, module, small, monkeypatch):
     settings, seen, fit = small(name).variants[find_recipe(name).ships], [], module.fit_classifier
 
@@ -364,6 +355,47 @@ def test_no_image_is_seen_twice_nor_by_two_seeds(name, module, small, monkeypatc
     pixels = torch.cat(seen).flatten(1)
     assert len(pixels) == 2 * settings.steps * 4 == len(pixels.unique(dim=0))
     assert STEPS_OF_A_SEED > find_recipe(name).variants[find_recipe(name).ships].steps
+
+
+@pytest.mark.parametrize(
+    ("module", "settings", "constant", "test_images"),
+    [
+        (
+            resnet,
+            resnet.SceneSettings(size=16),
+            "SPLIT_SCENES",
+            lambda its: resnet.scenes(its, "test").batch(60, seed=0).classification(),
+        ),
+        (vit, vit.ImageSettings(size=14), "SPLIT_IMAGES", lambda its: vit.source(its, "test")(60, 0)),
+        (swin, swin.SwinSettings(size=8), "SPLIT_IMAGES", lambda its: CleanDigits(split="test", size=8).batch(60, 0)),
+    ],
+)
+def test_a_score_is_that_of_its_split(module, settings, constant, test_images, monkeypatch):
+    monkeypatch.setattr(module, constant, {"validation": 40, "test": 60})
+    answers = test_images(settings).labels
+
+    class Knows(torch.nn.Module):
+        """Gives every image of the test split its label, and others another one."""
+
+        def forward(self, image):
+            return 2.0 * torch.nn.functional.one_hot(answers, 10)[: len(image)]
+
+    found = [module.right(Knows(), settings, split) for split in ("test", "validation")]
+    test, validation = (score["accuracy"] if module is vit else score for score in found)
+    assert test == 1.0 and validation < 0.5
+
+
+def reached(card, name):
+    """In percent, the mean over the seeds."""
+    return f"{100 * fmean(seed['test'][f'accuracy, {name}'] for seed in load_trained(card).card['seeds']):.0f} %"
+
+
+def test_predictions_quote_the_accuracies_of_the_cards():
+    asked = {module: (Path(module.__file__).parent / "questions.md").read_text("utf-8") for module in (vit, swin)}
+    whole = reached("vit_augmentation", "training drawings, whole recipe")
+    assert f"it classifies about {whole} of these drawings correctly" in asked[vit]
+    of_resnet, of_vit = (reached("vit_icons_data", f"{net}, all drawings") for net in ("ResNet", "ViT"))
+    assert f"The ResNet classifies {of_resnet} of new drawings correctly, and the ViT {of_vit}" in asked[swin]
 
 
 def test_recipes_are_found_in_the_folders_in_the_order_of_the_course():

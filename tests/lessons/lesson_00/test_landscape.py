@@ -2,9 +2,7 @@
 
 import importlib
 import json
-from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
@@ -16,17 +14,8 @@ from course_lib.lessons.lesson_00 import diagrams, landscape
 from course_lib.lessons.lesson_00 import map as content
 from course_lib.lessons.lesson_00.landscape import Era
 from course_lib.lessons.lesson_00.words import Measured
-from course_lib.viz.style import PALETTE, STYLE
-
-ROOT = Path(__file__).parents[3]
-
-
-@pytest.fixture(autouse=True)
-def course_style():
-    """The style that `lesson` sets for the whole notebook."""
-    with mpl.rc_context(dict(STYLE)):
-        yield
-
+from course_lib.viz.style import PALETTE
+from tests.lessons.answered import NOTEBOOKS
 
 WEIGHTS = [np.array([[1.0, -2.0], [0.5, 0.25], [-0.1, 4.0]]), np.array([[3.0, -1.0, 0.5]])]
 
@@ -40,25 +29,27 @@ def wires(axes):
     return [line for line in axes.lines if len(line.get_xdata()) == 2]
 
 
-def measured(**changes):
-    values = {
-        "model": nn.Identity(),
-        "reach": 0,
-        "parameters": 100,
-        "operations": 1000,
-        "accuracy": 0.5,
-        "new_pairs": 0.5,
-    }
-    return Measured(**values | changes)
+def measured(operations=1000, accuracy=0.5, parameters=100):
+    costs = {"parameters": parameters, "operations": operations}
+    return Measured(model=nn.Identity(), reach=0, accuracy=accuracy, new_pairs=0.5, **costs)
 
 
 def course_map():
     return landscape.course_map(LESSONS, content.PLACES, content.BUILDS_ON)
 
 
+def takeovers():
+    return landscape.takeovers(content.LANDSCAPE, first=2004, last=2026)
+
+
 def price(predicted=None):
     better = [measured(), measured(operations=5000, accuracy=0.9, parameters=12_345)]
     return landscape.price_of_accuracy({"alone": [measured(), measured(operations=2000)], "near": better}, predicted)
+
+
+def letters_at_work():
+    weights, bars = [np.ones((3, 2)), np.ones((2, 3))], np.array([[0.5, 1.0], [0.25, 0.0]])
+    return landscape.letters_at_work(weights, bars, inputs="ab", outputs=("yes", "no"), title="95 % right")
 
 
 def drawn(fig):
@@ -69,54 +60,31 @@ def drawn(fig):
 FIGURES = {
     "wiring": wiring,
     "belief_bars": lambda: landscape.belief_bars(["English", "French"], [0.93, 0.07]),
-    "letters_at_work": lambda: landscape.letters_at_work(
-        [np.ones((3, 2)), np.ones((2, 3))],
-        np.array([[0.5, 1.0], [0.25, 0.0]]),
-        inputs="ab",
-        outputs=("yes", "no"),
-        title="95 % right",
-    ),
-    "price_of_accuracy": lambda: price(),
-    "takeovers": lambda: landscape.takeovers(content.LANDSCAPE, first=2004, last=2026),
+    "letters_at_work": letters_at_work,
+    "price_of_accuracy": price,
+    "takeovers": takeovers,
     "course_map": course_map,
     "network": lambda: diagrams.network()[0],
 }
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_type_is_large_enough_for_a_hall(name):
+def test_it_fits_on_a_slide_with_type_that_is_large_enough_for_a_hall_and_no_text_cut_off(name):
     fig = drawn(FIGURES[name]())
-    texts = [t for axes in fig.axes for t in axes.findobj(lambda a: hasattr(a, "get_fontsize")) if t.get_text()]
-    assert texts
-    assert min(text.get_fontsize() for text in texts) >= 12
-
-
-@pytest.mark.parametrize("name", FIGURES)
-def test_it_fits_on_a_slide_without_being_shrunk(name):
-    fig = FIGURES[name]()
     width, height = fig.get_size_inches() * fig.dpi
     assert width <= 1225 and height <= 600
+    texts = [t for axes in fig.axes for t in axes.findobj(lambda a: hasattr(a, "get_fontsize")) if t.get_text()]
+    assert min(text.get_fontsize() for text in texts) >= 12
+    for text in (text for axes in fig.axes for text in axes.texts):
+        box = text.get_window_extent()
+        assert -1 <= box.x0 and box.x1 <= width + 1, text.get_text()
+        assert -1 <= box.y0 and box.y1 <= height + 1, text.get_text()
 
 
-@pytest.mark.parametrize("name", FIGURES)
-def test_no_text_is_cut_off(name):
-    fig = drawn(FIGURES[name]())
-    width, height = fig.get_size_inches() * fig.dpi
-    for axes in fig.axes:
-        for text in axes.texts:
-            box = text.get_window_extent()
-            assert -1 <= box.x0 and box.x1 <= width + 1, text.get_text()
-            assert -1 <= box.y0 and box.y1 <= height + 1, text.get_text()
-
-
-def test_each_stage_of_training_draws_every_wire_once():
+def test_each_stage_of_training_draws_every_wire_once_on_one_scale_thicker_for_a_larger_weight():
     fig = wiring()
     assert [axes.get_title(loc="left") for axes in fig.axes] == ["before", "after"]
-    assert [len(wires(axes)) for axes in fig.axes] == [9, 9]
-
-
-def test_a_larger_weight_is_a_thicker_wire_on_one_scale_for_all_stages():
-    before, after = (sorted(line.get_linewidth() for line in wires(axes)) for axes in wiring().axes)
+    before, after = (sorted(line.get_linewidth() for line in wires(axes)) for axes in fig.axes)
     assert before == sorted(0.4 + 6 * abs(w) / 8 for matrix in WEIGHTS for w in matrix.flat)
     assert all(a > b for a, b in zip(after, before, strict=True))
 
@@ -128,15 +96,26 @@ def test_a_negative_weight_is_told_by_dashes_and_by_colour():
     assert {line.get_color() for line in dashed}.isdisjoint(line.get_color() for line in lines if line not in dashed)
 
 
-def test_stages_with_different_wires_are_refused():
-    with pytest.raises(ValueError, match=r"same wires.*\(1, 3\).*\(2, 3\)"):
-        wiring({"before": WEIGHTS, "after": [WEIGHTS[0], np.ones((2, 3))]})
+TWO_ERAS = {"vision": [Era(name="a", since=2015), Era(name="b", since=2012)]}
 
 
-@pytest.mark.parametrize("names", [{"inputs": "abc"}, {"outputs": ("yes", "no")}])
-def test_names_that_do_not_fit_the_ends_of_the_wires_are_refused(names):
-    with pytest.raises(ValueError, match="2 inputs and 1 outputs"):
-        wiring(**names)
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: wiring({"before": WEIGHTS, "after": [WEIGHTS[0], np.ones((2, 3))]}), r"same.*\(1, 3\).*\(2, 3\)"),
+        (lambda: wiring(inputs="abc"), "2 inputs and 1 outputs"),
+        (lambda: wiring(outputs=("yes", "no")), "2 inputs and 1 outputs"),
+        (lambda: landscape.takeovers(TWO_ERAS, first=2004, last=2026), r"'vision'.*\[2015, 2012\]"),
+        (lambda: landscape.course_map({"a": "A", "b": "B"}, {"a": (0, 0)}, {}), "look at b"),
+        (
+            lambda: landscape.course_map({"a": "A", "b": "B"}, {"a": (0, 0), "b": (1, 0)}, {"b": ["c"]}),
+            "look at c",
+        ),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()
 
 
 def test_belief_bars_are_as_long_as_the_probabilities():
@@ -146,47 +125,34 @@ def test_belief_bars_are_as_long_as_the_probabilities():
     assert axes.patches[0].get_y() > axes.patches[1].get_y()
 
 
-def test_models_stand_at_their_operations_and_percent_with_their_parameters():
-    alone, near = price().axes[0].lines
+def test_models_stand_at_their_operations_and_percent_and_the_prediction_above_the_largest_that_sees_a_word_alone():
+    axes = price(predicted=82).axes[0]
+    alone, near, *_, star = axes.lines
     assert list(near.get_xdata()) == [1000, 5000] and list(near.get_ydata()) == [50, 90]
     assert near.get_linewidth() > alone.get_linewidth()
-    assert "12,345" in [text.get_text() for text in price().axes[0].texts]
-
-
-def test_the_prediction_stands_above_the_largest_that_sees_the_word_alone():
-    star = price(predicted=82).axes[0].lines[-1]
-    assert (list(star.get_xdata()), list(star.get_ydata())) == ([2000], [82])
+    assert "12,345" in [text.get_text() for text in axes.texts]
+    assert (list(star.get_xdata()), list(star.get_ydata())) == ([2000], [82]) and len(price().axes[0].lines) == 2
 
 
 def test_each_letter_has_a_bar_in_either_language():
-    bars = FIGURES["letters_at_work"]().axes[1].patches
-    assert [bar.get_height() for bar in bars] == [0.5, 1.0, 0.25, 0.0]
+    assert [bar.get_height() for bar in letters_at_work().axes[1].patches] == [0.5, 1.0, 0.25, 0.0]
 
 
 def test_an_era_ends_where_the_next_begins_and_the_last_at_the_edge():
     eras = [Era(name="old", since=1990), Era(name="new", since=2012), Era(name="now", since=2018, transformer=True)]
     axes = landscape.takeovers({"vision": eras}, first=2008, last=2025).axes[0]
-    assert [(bar.get_x(), bar.get_x() + bar.get_width()) for bar in axes.patches] == [
-        (2008, 2012),
-        (2012, 2018),
-        (2018, 2025),
-    ]
+    ends = [(bar.get_x(), bar.get_x() + bar.get_width()) for bar in axes.patches]
+    assert ends == [(2008, 2012), (2012, 2018), (2018, 2025)]
     assert [text.get_text() for text in axes.texts] == ["◀ 1990 old", "2012 new", "2018 now"]
 
 
-def test_only_transformers_are_dark():
-    axes = landscape.takeovers(content.LANDSCAPE, first=2004, last=2026).axes[0]
+def test_only_transformers_are_dark_as_the_legend_says_and_each_name_fits_into_its_bar():
+    fig = drawn(takeovers())
+    axes, (legend,) = fig.axes[0], fig.legends
     dark = [to_hex(bar.get_facecolor()) == PALETTE["blue"].lower() for bar in axes.patches]
     assert dark == [era.transformer for eras in content.LANDSCAPE.values() for era in eras]
-
-
-def test_eras_out_of_order_are_refused():
-    with pytest.raises(ValueError, match=r"'vision'.*\[2015, 2012\]"):
-        landscape.takeovers({"vision": [Era(name="a", since=2015), Era(name="b", since=2012)]}, first=2004, last=2026)
-
-
-def test_the_name_of_an_era_fits_into_its_bar():
-    axes = drawn(landscape.takeovers(content.LANDSCAPE, first=2004, last=2026)).axes[0]
+    assert [text.get_text() for text in legend.get_texts()] == ["what came before", "Transformer"]
+    assert to_hex(legend.legend_handles[-1].get_facecolor()) == PALETTE["blue"].lower()
     for bar, text in zip(axes.patches, axes.texts, strict=True):
         assert text.get_window_extent().x1 <= bar.get_window_extent().x1, text.get_text()
 
@@ -197,50 +163,24 @@ def test_all_communities_but_reinforcement_learning_end_with_a_transformer_as_th
     assert not any(era.transformer for eras in content.LANDSCAPE.values() for era in eras[:-1])
 
 
-def test_the_colours_of_the_takeovers_are_named():
-    fig = landscape.takeovers(content.LANDSCAPE, first=2004, last=2026)
-    (legend,) = fig.legends
-    names = [text.get_text() for text in legend.get_texts()]
-    assert names == ["what came before", "Transformer"]
-    assert to_hex(legend.legend_handles[-1].get_facecolor()) == PALETTE["blue"].lower()
-
-
-def test_the_map_shows_each_lesson_once_and_an_arrow_for_each_dependence():
-    axes = course_map().axes[0]
+def test_the_map_shows_each_lesson_once_in_its_box_and_an_arrow_for_each_dependence_through_no_other():
+    axes = drawn(course_map()).axes[0]
     boxes = [patch for patch in axes.patches if isinstance(patch, FancyBboxPatch)]
     arrows = [patch for patch in axes.patches if isinstance(patch, FancyArrowPatch)]
     assert len(boxes) == len(LESSONS) == 18
     assert len(arrows) == sum(map(len, content.BUILDS_ON.values()))
     written = [text.get_text().replace("\n", " ") for text in axes.texts]
     assert written == [rf"$\bf{{{number}}}$ {title}" for number, title in LESSONS.items()]
-
-
-def test_no_arrow_of_the_map_runs_through_a_lesson():
-    axes = drawn(course_map()).axes[0]
-    boxes = [p.get_bbox() for p in axes.patches if isinstance(p, FancyBboxPatch)]
-    for arrow in (p for p in axes.patches if isinstance(p, FancyArrowPatch)):
-        (x0, y0), (x1, y1) = arrow._posA_posB
-        for t in np.linspace(0, 1, 200):
-            x, y = x0 + t * (x1 - x0), y0 + t * (y1 - y0)
-            assert not any(box.x0 < x < box.x1 and box.y0 < y < box.y1 for box in boxes), (x0, y0, x1, y1)
-
-
-def test_titles_on_the_map_fit_into_their_boxes():
-    axes = drawn(course_map()).axes[0]
-    boxes = [patch.get_window_extent() for patch in axes.patches if isinstance(patch, FancyBboxPatch)]
-    for text, box in zip(axes.texts, boxes, strict=True):
+    for text, box in zip(axes.texts, (box.get_window_extent() for box in boxes), strict=True):
         extent = text.get_window_extent()
         assert box.x0 <= extent.x0 and extent.x1 <= box.x1, text.get_text()
         assert box.y0 <= extent.y0 and extent.y1 <= box.y1, text.get_text()
-
-
-@pytest.mark.parametrize(
-    ("places", "builds_on", "wrong"),
-    [({"a": (0, 0)}, {}, "b"), ({"a": (0, 0), "b": (1, 0)}, {"b": ["c"]}, "c")],
-)
-def test_a_lesson_without_a_place_or_a_title_is_refused(places, builds_on, wrong):
-    with pytest.raises(ValueError, match=f"look at {wrong}"):
-        landscape.course_map({"a": "A", "b": "B"}, places, builds_on)
+    corners = [box.get_bbox() for box in boxes]
+    for arrow in arrows:
+        (x0, y0), (x1, y1) = arrow._posA_posB
+        for t in np.linspace(0, 1, 200):
+            x, y = x0 + t * (x1 - x0), y0 + t * (y1 - y0)
+            assert not any(box.x0 < x < box.x1 and box.y0 < y < box.y1 for box in corners), (x0, y0, x1, y1)
 
 
 def test_every_lesson_builds_on_earlier_ones_and_comes_from_the_start():
@@ -250,34 +190,36 @@ def test_every_lesson_builds_on_earlier_ones_and_comes_from_the_start():
         assert before and all(earlier < name for earlier in before), name
 
 
-def test_lessons_in_the_folder_are_links():
+def test_lessons_in_the_folder_are_links(tmp_path, monkeypatch):
     table = content.table_of_lessons({"05": "05_attention.ipynb"}, {"05": (193, 24), "06": (180, 0)})
     assert table.count("<tr>") == 19 and table.count("<a ") == 1
     assert '<a href="05_attention.ipynb">05 Attention</a></td>' in table
     assert ">193 + 24</td>" in table and ">180</td>" in table
+    (tmp_path / "notebooks").mkdir()
+    for name in ("06_transformer.ipynb", "00_start_here.ipynb", "notes.ipynb"):
+        (tmp_path / "notebooks" / name).touch()
+    monkeypatch.setattr(content, "course_folder", lambda: tmp_path)
+    assert content.lessons_here() == {"00": "00_start_here.ipynb", "06": "06_transformer.ipynb"}
 
 
-def test_the_minutes_of_the_lessons_are_those_of_their_pages():
+def test_the_minutes_of_the_lessons_are_those_of_their_pages_and_the_hours_that_are_told_their_sum():
     minutes = content.lesson_minutes()
     assert list(minutes) == list(LESSONS)
     for number, (main, optional) in minutes.items():
         sections = importlib.import_module(f"course_lib.lessons.lesson_{number}").page.sections
         assert main == sum(one.minutes for one in sections if not one.optional)
         assert optional == sum(one.minutes for one in sections if one.optional)
-
-
-def test_the_hours_of_the_readme_and_of_the_stored_page_are_the_sum_of_the_lessons():
-    main, optional = (round(sum(column) / 60) for column in zip(*content.lesson_minutes().values(), strict=True))
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    main, optional = (round(sum(column) / 60) for column in zip(*minutes.values(), strict=True))
+    readme = (NOTEBOOKS.parent / "README.md").read_text(encoding="utf-8")
     assert f"All eighteen take {main} hours, {optional} more with what is optional" in readme
-    assert f"take {main} hours, and {optional} more" in (ROOT / "notebooks/00_start_here.ipynb").read_text("utf-8")
+    assert f"take {main} hours, and {optional} more" in (NOTEBOOKS / "00_start_here.ipynb").read_text("utf-8")
 
 
 def test_each_term_of_the_glossary_is_used_by_its_lesson_and_comes_once():
     terms = content.read_glossary()
     assert len({term for term, *_ in terms}) == len(terms) >= 30
     for term, meaning, number in terms:
-        (path,) = (ROOT / "notebooks").glob(f"{number}_*.ipynb")
+        (path,) = NOTEBOOKS.glob(f"{number}_*.ipynb")
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         text = " ".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown").lower()
         assert all(word in text for word in term.lower().split(", ")), (term, number)
@@ -285,16 +227,7 @@ def test_each_term_of_the_glossary_is_used_by_its_lesson_and_comes_once():
 
 
 def test_a_term_leads_to_its_lesson_where_there_is_one():
-    table = content.table_of_terms(
-        {"05": "05_attention.ipynb"}, [("a < b", "one & two", "05"), ("gate", "0 to 1", "04")]
-    )
+    terms = [("a < b", "one & two", "05"), ("gate", "0 to 1", "04")]
+    table = content.table_of_terms({"05": "05_attention.ipynb"}, terms)
     assert '<a href="05_attention.ipynb">05 Attention</a>' in table and table.count("<a ") == 1
     assert "<strong>a &lt; b</strong>" in table and "one &amp; two" in table and ">04 LSTM and GRU</td>" in table
-
-
-def test_the_map_finds_the_notebooks_in_the_folder(tmp_path, monkeypatch):
-    (tmp_path / "notebooks").mkdir()
-    for name in ("06_transformer.ipynb", "00_start_here.ipynb", "notes.ipynb"):
-        (tmp_path / "notebooks" / name).touch()
-    monkeypatch.setattr(content, "course_folder", lambda: tmp_path)
-    assert content.lessons_here() == {"00": "00_start_here.ipynb", "06": "06_transformer.ipynb"}

@@ -1,13 +1,7 @@
 """The page with a learner's answers: as a plain file, and in two kernels."""
 
-from pathlib import Path
+from tests.lessons.answered import alone, kernels, unsaid
 
-import nbformat
-
-from course_lib.lessons.lesson_01.tasks import TASKS
-from tests.lessons.answered import run_alone, sittings
-
-PAGE = Path(__file__).parents[3] / "notebooks" / "01_transfer_learning.ipynb"
 DRIVER = """
 import copy
 
@@ -49,27 +43,16 @@ print(screen.loss, losses[-5:].mean().item(), all_losses[-5:].mean().item())
 
 
 def test_a_plain_file_of_the_solutions_and_the_page_s_loop_learns_without_the_course(tmp_path):
-    printed = run_alone(
-        tmp_path,
-        TASKS,
-        nbformat.read(PAGE, as_version=4),
-        solutions=("block", "resnet", "augment", "new_head", "parameter_groups", "fine_tune"),
-        cells=("train",),
-        driver=DRIVER,
-        lines=200,
-    )
-    source, frozen, whole = map(float, printed.split())
+    solutions = "block resnet augment new_head parameter_groups fine_tune"
+    printed = alone(tmp_path, "01", solutions=solutions, cells="train", driver=DRIVER, lines=200)
+    source, frozen, whole = map(float, printed)
     assert source < 0.5 and frozen < 0.6 and whole < 0.4
 
 
 def test_her_resnet_goes_on_in_a_new_kernel(tmp_path, monkeypatch):
-    monkeypatch.setenv("COURSE_HOME", str(tmp_path))
     few = (("steps=200", "steps=2"), ("steps=150", "steps=2"))
     few += (("learner.accuracy(shipped.model, 'test')", "0"), ("learner.accuracy(source, 'new designer')", "0"))
-    notebook, left_out = nbformat.read(PAGE, as_version=4), ("def training(", "task.asked")
-    first, second = sittings(notebook, TASKS, end='measured["few_labels"]', left_out=left_out, shorter=few)
-    for name in ("BasicBlock", "ResNet", "my_augment"):
-        assert f"the lesson runs on your {name}." in first
-    assert "ResNet opens the trained weights." in first and "the page runs on your model" in first
-    assert all(f"Your {name} goes on here." in second for name in ("ResNet", "my_augment"))
-    assert "ResNet opens the trained weights." in second and "the lesson runs on your my_fine_tune." in second
+    cut = {"end": 'measured["few_labels"]', "left_out": ("def training(", "task.asked"), "shorter": few}
+    first, second = kernels(tmp_path, monkeypatch, "01", **cut)
+    assert not unsaid(first, "the page runs on your model", runs_on="BasicBlock ResNet my_augment", opens="ResNet")
+    assert not unsaid(second, goes_on="ResNet my_augment", opens="ResNet", runs_on="my_fine_tune")

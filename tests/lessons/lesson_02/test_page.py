@@ -1,13 +1,7 @@
 """The page with a learner's answers: as a plain file that trains without the course, and in two kernels."""
 
-from pathlib import Path
+from tests.lessons.answered import alone, kernels, unsaid
 
-import nbformat
-
-from course_lib.lessons.lesson_02.tasks import TASKS
-from tests.lessons.answered import run_alone, sittings
-
-PAGE = Path(__file__).parents[3] / "notebooks" / "02_representation_learning.ipynb"
 # Four shapes at random positions. Nothing in the training says which is which; three labelled images of each do.
 DRIVER = """
 def shapes(count):
@@ -40,27 +34,15 @@ print(losses[0].item(), losses[-10:].mean().item(), votes, probe)
 
 
 def test_a_plain_file_of_the_solutions_trains_without_the_course(tmp_path):
-    names = ("random_crop", "views", "encoder", "simclr", "nt_xent", "train", "knn", "linear_probe")
-    first, last, votes, probe = run_alone(
-        tmp_path,
-        {**TASKS},
-        nbformat.read(PAGE, as_version=4),
-        solutions=names,
-        cells=("Block",),
-        driver=DRIVER,
-        lines=200,
-    ).split()
-    assert 3.9 < float(first) < 4.4 and float(last) < float(first) - 0.3
-    assert float(votes) > 0.8 and float(probe) > 0.8
+    solutions = "random_crop views encoder simclr nt_xent train knn linear_probe"
+    printed = alone(tmp_path, "02", solutions=solutions, cells="Block", driver=DRIVER, lines=200)
+    first, last, votes, probe = map(float, printed)
+    assert 3.9 < first < 4.4 and last < first - 0.3 and votes > 0.8 and probe > 0.8
 
 
 def test_her_network_and_her_loss_go_on_in_a_new_kernel(tmp_path, monkeypatch):
-    monkeypatch.setenv("COURSE_HOME", str(tmp_path))
     few = (("steps=100", "steps=2"), ("size=128", "size=8"), ("steps=60", "steps=2"))
-    first, second = sittings(nbformat.read(PAGE, as_version=4), TASKS, end='page.predict("labels")', shorter=few)
-    for name in ("my_random_crop", "my_views", "Encoder", "SimCLR", "my_nt_xent"):
-        assert f"your {name} passes its check" in first
-    assert "SimCLR opens the trained weights." in first and "332,368 parameters" in first
-    assert "Your SimCLR goes on here." in second
-    for name in ("my_knn", "my_train", "my_linear_probe"):
-        assert f"the lesson runs on your {name}." in second
+    first, second = kernels(tmp_path, monkeypatch, "02", end='page.predict("labels")', shorter=few)
+    parts = "my_random_crop my_views Encoder SimCLR my_nt_xent"
+    assert not unsaid(first, "332,368 parameters", passes=parts, opens="SimCLR")
+    assert not unsaid(second, goes_on="SimCLR", runs_on="my_knn my_train my_linear_probe")

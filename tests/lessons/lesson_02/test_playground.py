@@ -7,6 +7,7 @@ import torch
 from course_lib.data.checkpoints import load_trained
 from course_lib.lessons.lesson_02 import looking
 from course_lib.lessons.lesson_02 import playground as play
+from tests.lessons.explorers import reached
 
 
 @pytest.fixture(scope="module")
@@ -22,10 +23,6 @@ def neighbours(model):
 @pytest.fixture(scope="module")
 def plane(model):
     return play.embedding_map(model)
-
-
-def reached(explorer, **state):
-    return [goal(explorer.state(**state)) for goal in explorer.goals]
 
 
 def test_a_drawing_of_an_eight_has_eights_for_neighbours_only_after_the_training(neighbours):

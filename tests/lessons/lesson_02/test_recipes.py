@@ -14,35 +14,18 @@ ENCODER = ResNetConfig(
     in_channels=1, num_classes=None, stem="small", stem_channels=4, widths=(4, 8), depths=(1, 1), block="basic"
 )
 TINY = task.ContrastiveSettings(encoder=ENCODER, steps=4, batch_size=6, projection_dim=3)
+UNCHANGED = replace(TINY, augmentation=task.Augmentation(crop=0, flip=0, brightness=0, contrast=0, colour=0, blur=0))
 
 
-@pytest.fixture
-def few(monkeypatch):
-    monkeypatch.setattr(task, "SPLITS", {"train": 150, "validation": 40, "test": 50})
-    monkeypatch.setattr(task, "DRAWS", 2)
-    task.images.cache_clear()
-    yield
-    task.images.cache_clear()
-
-
-def test_views_are_pairs_of_the_same_new_images():
-    batch = task.views_at(
-        replace(TINY, augmentation=task.Augmentation(crop=0, flip=0, brightness=0, contrast=0, colour=0, blur=0)), 5
-    )
+def test_views_are_pairs_of_images_that_no_step_and_no_other_seed_shows_again():
+    batch, changed = task.views_at(UNCHANGED, 5), task.views_at(TINY, 5)
     first, second = batch.pixels.chunk(2)
-    assert len(first) == 6 and torch.equal(first, second)
-    assert torch.equal(*batch.labels.chunk(2))
-    changed = task.views_at(TINY, 5)
+    assert len(first) == 6 and torch.equal(first, second) and torch.equal(*batch.labels.chunk(2))
     views = changed.pixels.flatten(1)
     assert torch.equal(changed.labels, batch.labels) and len(views.unique(dim=0)) == 12
     assert torch.equal(views, task.views_at(TINY, 5).pixels.flatten(1))
-
-
-def test_no_image_is_seen_twice_nor_by_two_seeds():
-    plain = task.Augmentation(crop=0, flip=0, brightness=0, contrast=0, colour=0, blur=0)
-    recipes = [replace(TINY, seed=seed, augmentation=plain) for seed in (0, 1)]
-    seen = torch.cat([task.views_at(recipe, step).pixels[:6] for recipe in recipes for step in range(3)])
-    assert len(seen.flatten(1).unique(dim=0)) == 2 * 3 * 6
+    seen = [task.views_at(replace(UNCHANGED, seed=seed), step).pixels[:6] for seed in (0, 1) for step in range(3)]
+    assert len(torch.cat(seen).flatten(1).unique(dim=0)) == 2 * 3 * 6
     assert vision.STEPS_OF_A_SEED > task.ContrastiveSettings().steps
 
 
@@ -61,11 +44,16 @@ def test_pretraining_uses_the_temperature_and_never_the_labels(monkeypatch):
     assert (task.train(TINY).history.losses == losses).all()
 
 
-def test_supervision_sees_the_same_views_with_the_same_encoder():
-    run = task.train(replace(TINY, supervised=True))
+def test_supervision_has_the_same_encoder_and_probes_see_every_variant_and_what_it_has_to_beat():
+    trained = {"SimCLR": task.train(TINY), "supervised": task.train(replace(TINY, supervised=True))}
+    run = trained["supervised"]
     assert isinstance(run.model, ResNet) and run.model.config == replace(ENCODER, num_classes=10)
     assert len(run.history.losses) == TINY.steps
-    assert task.encoder_of(run.model)(torch.rand(3, 1, 28, 28)).shape == (3, 8)
+    encoders, pixels = task.encoders_of(trained), torch.rand(3, 1, 28, 28)
+    assert list(encoders) == ["SimCLR", "SimCLR's projection", "random", "pixels", "supervised"]
+    assert [encode(pixels).shape[1] for encode in encoders.values()] == [8, 3, 8, 28 * 28, 8]
+    assert torch.equal(encoders["random"](pixels), task.encoder_of(task.build(TINY))(pixels))
+    assert not torch.equal(encoders["random"](pixels), encoders["SimCLR"](pixels))
 
 
 def test_short_trainings_leave_out_one_change_each():
@@ -81,25 +69,25 @@ def test_short_trainings_leave_out_one_change_each():
         assert short[f"short training, without {name}"].seed == 2
 
 
+@pytest.fixture
+def few(monkeypatch):
+    monkeypatch.setattr(task, "SPLITS", {"train": 150, "validation": 40, "test": 50})
+    monkeypatch.setattr(task, "DRAWS", 2)
+    task.images.cache_clear()
+    yield
+    task.images.cache_clear()
+
+
 def test_scores_are_means_and_spreads_over_draws_of_labels(few):
     pixels = {"pixels": lambda pixels: pixels.flatten(1)}
-    scores = {split: task.probe_scores(pixels, split) for split in ("validation", "test")}
     sets = {split: Labelled(task.images(split).pixels.flatten(1), task.images(split).labels) for split in task.SPLITS}
+    known = (sets["train"], sets["validation"])
     for split in ("validation", "test"):
+        scores = task.probe_scores(pixels, split)
+        assert len(scores) == 2 * 2 * 2
         for probe, tuned in task.PROBES.items():
-            accuracies = few_label_accuracies(
-                sets["train"], sets["validation"], sets[split], per_class=5, draws=2, tuned=tuned
-            )
+            accuracies = few_label_accuracies(*known, sets[split], per_class=5, draws=2, tuned=tuned)
             name = f"{probe}, 50 labels, pixels"
-            assert scores[split][name] == statistics.mean(accuracies)
-            assert scores[split][f"{name}, spread"] == statistics.stdev(accuracies) > 0
-    assert len(scores["test"]) == 2 * 2 * 2 and len({len(s.labels) for s in sets.values()}) == 3
-
-
-def test_probes_see_every_variant_and_what_it_has_to_beat():
-    trained = {"SimCLR": task.train(TINY), "supervised": task.train(replace(TINY, supervised=True))}
-    encoders, pixels = task.encoders_of(trained), torch.rand(3, 1, 28, 28)
-    assert list(encoders) == ["SimCLR", "SimCLR's projection", "random", "pixels", "supervised"]
-    assert [encode(pixels).shape[1] for encode in encoders.values()] == [8, 3, 8, 28 * 28, 8]
-    assert torch.equal(encoders["random"](pixels), task.encoder_of(task.build(TINY))(pixels))
-    assert not torch.equal(encoders["random"](pixels), encoders["SimCLR"](pixels))
+            assert scores[name] == statistics.mean(accuracies)
+            assert scores[f"{name}, spread"] == statistics.stdev(accuracies) > 0
+    assert len({len(one.labels) for one in sets.values()}) == 3

@@ -1,15 +1,11 @@
 """The page with a learner's answers: as a plain file, and in two kernels."""
 
 import re
-from pathlib import Path
 
-import nbformat
 import pytest
 
-from course_lib.lessons.lesson_03.tasks import TASKS
-from tests.lessons.answered import run_alone, sittings
+from tests.lessons.answered import alone, kernels, unsaid
 
-PAGE = Path(__file__).parents[3] / "notebooks" / "03_recurrent_networks.ipynb"
 DRIVER = """
 torch.manual_seed(0)
 names = torch.randint(1, 9, (64, 6))
@@ -22,33 +18,22 @@ model = CharacterModel(7, 32)
 my_train_text(model, [piece for piece in pieces for _ in range(3)], 0.01)
 def draw(probs):
     return probs.argmax(dim=-1)
-print(losses[0].item(), losses[-1].item(), my_generate(model, text[None, :4], 6, 0.5, draw)[0].tolist(), sep="|")
+print(losses[0].item(), losses[-1].item(), my_generate(model, text[None, :4], 6, 0.5, draw)[0].tolist())
 """
 
 
 def test_a_plain_file_of_the_solutions_trains_and_writes_without_the_course(tmp_path):
-    first, last, written = run_alone(
-        tmp_path,
-        TASKS,
-        nbformat.read(PAGE, as_version=4),
-        solutions=("rnn", "recogniser", "train", "train_text", "generate"),
-        cells=("CharacterModel",),
-        driver=DRIVER,
-        lines=130,
-    ).split("|")
+    solutions = "rnn recogniser train train_text generate"
+    first, last, *written = alone(tmp_path, "03", solutions=solutions, cells="CharacterModel", driver=DRIVER, lines=130)
     assert float(first) == pytest.approx(0.69, abs=0.15) and float(last) < 0.1
-    assert written.strip() == "[0, 1, 2, 3, 4, 5, 6, 0, 1, 2]"
+    assert " ".join(written) == "[0, 1, 2, 3, 4, 5, 6, 0, 1, 2]"
 
 
 def test_her_classes_open_the_trained_weights_and_train_in_a_second_kernel(tmp_path, monkeypatch):
-    monkeypatch.setenv("COURSE_HOME", str(tmp_path))
     few = (("count=12", "count=1"), ("600 * 50", "5 * 50"))
-    first, second = sittings(
-        nbformat.read(PAGE, as_version=4), TASKS, end='load_trained("rnn_characters")', shorter=few
-    )
-    for name in ("RNN", "Recogniser"):
-        assert f"your {name} passes its check" in first and f"the lesson runs on your {name}." in first
-        assert f"Your {name} goes on here." in second
-    assert "Recogniser opens the trained weights." in first and "equal: True" in first
+    first, second = kernels(tmp_path, monkeypatch, "03", end='load_trained("rnn_characters")', shorter=few)
+    both = "RNN Recogniser"
+    assert not unsaid(first, "equal: True", passes=both, runs_on=both, opens="Recogniser")
+    assert not unsaid(second, goes_on=both)
     assert float(re.search(r"first loss ([\d.]+)", second)[1]) == pytest.approx(2.48, abs=0.15)
     assert float(re.search(r"on one batch ([\d.]+)", second)[1]) < 0.1

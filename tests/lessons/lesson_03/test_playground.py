@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from course_lib.lessons.lesson_03 import playground as play
+from tests.lessons.explorers import reached
 
 
 @pytest.fixture(scope="module")
@@ -15,10 +16,6 @@ def eigenvalues():
 @pytest.fixture(scope="module")
 def reader():
     return play.reader()
-
-
-def reached(explorer, **state):
-    return [goal(explorer.state(**state)) for goal in explorer.goals]
 
 
 def test_the_matrix_has_the_eigenvalues_that_are_set():

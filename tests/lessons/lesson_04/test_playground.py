@@ -8,6 +8,7 @@ from course_lib.data.checkpoints import load_trained
 from course_lib.functional.recurrent import LSTMState, lstm_step
 from course_lib.lessons.lesson_04 import playground as play
 from course_lib.viz.style import GREY
+from tests.lessons.explorers import reached
 
 OWN = "We read the whole text again. It takes a long time to finish. Nothing else has to be done."
 
@@ -20,10 +21,6 @@ def machine():
 @pytest.fixture(scope="module")
 def reader():
     return play.reader(load_trained("lstm_characters").model)
-
-
-def reached(explorer, **state):
-    return [goal(explorer.state(**state)) for goal in explorer.goals]
 
 
 def test_the_machine_is_an_lstm_whose_gates_stand_still(machine):

@@ -27,11 +27,6 @@ def test_cells_and_gates_are_those_of_the_network_step_by_step(model):
         torch.testing.assert_close(ours, theirs[:, 1:], atol=1e-4, rtol=1e-4)
 
 
-def test_an_unknown_character_is_refused(model):
-    with pytest.raises(ValueError, match="not in the vocabulary"):
-        units.read_text(model, "Ω")
-
-
 def test_a_sentence_ends_with_its_full_stop_and_a_paragraph_with_its_line():
     assert units.since_sentence("Ab. C\nd 1.5").tolist() == [0, 1, 2, 0, 1, 2, 0, 1, 2, 3, 4]
 

@@ -1,4 +1,3 @@
-import pytest
 import torch
 
 from course_lib.lessons.lesson_05 import neighbours
@@ -38,8 +37,3 @@ def test_where_the_heads_look_are_shares_for_each_word():
     weights = neighbours.look(model, "the minister signs".split())
     assert weights.shape == (2, 3, 3)
     torch.testing.assert_close(weights.sum(dim=-1), torch.ones(2, 3))
-
-
-def test_an_unknown_task_is_refused():
-    with pytest.raises(KeyError):
-        neighbours.train_reader(task="right only", num_heads=1, learning_rate=0.1, seed=0, steps=1)

@@ -1,13 +1,7 @@
 """The page with a learner's answers: as a plain file, in four kernels, and in another lesson."""
 
-from pathlib import Path
+from tests.lessons.answered import alone, kernels, shown, unsaid
 
-import nbformat
-
-from course_lib.lessons.lesson_05.tasks import TASKS
-from tests.lessons.answered import run_alone, shown, sittings
-
-PAGE = Path(__file__).parents[3] / "notebooks" / "05_attention.ipynb"
 DRIVER = """
 attention = my_attention
 
@@ -35,28 +29,17 @@ OTHER = "from course_lib.lessons.lesson_08 import page\nlayer = page.from_lesson
 
 
 def test_a_plain_file_of_the_solutions_and_the_page_s_loop_learns_without_the_course(tmp_path):
-    printed = run_alone(
-        tmp_path,
-        TASKS,
-        nbformat.read(PAGE, as_version=4),
-        solutions=("attention", "encoder", "decoder", "seq2seq", "greedy"),
-        cells=("loss_of", "train"),
-        driver=DRIVER,
-        lines=150,
-    )
-    loss, right = map(float, printed.split())
-    assert loss < 0.2 and right > 0.9
+    solutions = "attention encoder decoder seq2seq greedy"
+    loss, right = alone(tmp_path, "05", solutions=solutions, cells="loss_of train", driver=DRIVER, lines=150)
+    assert float(loss) < 0.2 and float(right) > 0.9
 
 
 def test_her_translator_and_her_heads_go_on_in_new_kernels(tmp_path, monkeypatch):
-    monkeypatch.setenv("COURSE_HOME", str(tmp_path))
-    notebook, few = nbformat.read(PAGE, as_version=4), (("steps=1000", "steps=3"), ("range(80)", "range(2)"))
-    first, second, third = sittings(
-        notebook, TASKS, begin=1, end="neighbours.train_reader", left_out=("data.test",), shorter=few
-    )
-    for name in ("Encoder", "Decoder", "Seq2Seq"):
-        assert f"your {name} passes its check" in first and f"the lesson runs on your {name}." in first
-    assert "Seq2Seq opens the trained weights." in first and "the page runs on your model" in first
-    assert all(f"Your {name} goes on here." in second for name in ("my_attention", "Seq2Seq", "my_greedy"))
-    assert "Your my_attention goes on here." in third and "your MultiHeadAttention passes its check" in third
+    few = (("steps=1000", "steps=3"), ("range(80)", "range(2)"))
+    cut = {"begin": 1, "end": "neighbours.train_reader", "left_out": ("data.test",), "shorter": few}
+    first, second, third = kernels(tmp_path, monkeypatch, "05", **cut)
+    parts = "Encoder Decoder Seq2Seq"
+    assert not unsaid(first, "the page runs on your model", passes=parts, runs_on=parts, opens="Seq2Seq")
+    assert not unsaid(second, goes_on="my_attention Seq2Seq my_greedy")
+    assert not unsaid(third, goes_on="my_attention", passes="MultiHeadAttention")
     assert "Your MultiHeadAttention goes on here, of lesson 05." in shown([OTHER])

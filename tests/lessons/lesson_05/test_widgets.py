@@ -18,12 +18,9 @@ from course_lib.lessons.lesson_05.playground import (
     weights_of,
 )
 from course_lib.training.translation import Translation
+from tests.lessons.explorers import reached
 
 SIZE = len(WORDS)
-
-
-def reached(explorer, **state):
-    return [goal(explorer.state(**state)) for goal in explorer.goals]
 
 
 # ------------------------------------------------------------------ softmax
@@ -234,11 +231,6 @@ def test_neither_an_example_nor_a_sentence_with_an_unknown_word_reaches_a_goal(i
 
 def test_a_wrong_translation_stands_beside_the_grammars(interpreter):
     assert "✗ The grammar says: elle signe la loi." in interpreter.frame({"text": "she signs the law"}).html
-
-
-def test_a_translator_without_examples_is_refused():
-    with pytest.raises(ValueError, match="at least one example"):
-        translator(str, [], [])
 
 
 # ------------------------------------------------------------------ all

@@ -1,15 +1,8 @@
 """The page with a learner's answers: as a plain file, in two kernels, and in another lesson."""
 
-from pathlib import Path
+from tests.lessons.answered import alone, kernels, shown, unsaid
 
-import nbformat
-
-from course_lib.lessons.lesson_05.tasks import TASKS as TASKS_05
-from course_lib.lessons.lesson_06.tasks import TASKS
-from tests.lessons.answered import run_alone, shown, sittings
-
-PAGE = Path(__file__).parents[3] / "notebooks" / "06_transformer.ipynb"
-MODEL = ("layernorm", "mlp", "residual", "encoder_block", "decoder_block", "transformer")
+MODEL = "layernorm mlp residual encoder_block decoder_block transformer"
 DRIVER = """
 attention, positions, residual = my_attention, my_positions, my_residual
 schedule, smoothed_loss = my_schedule, my_smoothed_loss
@@ -43,27 +36,17 @@ OTHER = "from course_lib.lessons.lesson_07 import page\nblock = page.from_lesson
 
 
 def test_a_plain_file_of_the_solutions_and_the_page_s_loop_learns_without_the_course(tmp_path):
-    printed = run_alone(
-        tmp_path,
-        TASKS_05 | TASKS,
-        nbformat.read(PAGE, as_version=4),
-        solutions=("attention", "multi_head", "positions", *MODEL, "greedy", "schedule", "smoothed_loss"),
-        cells=("loss_of", "train"),
-        driver=DRIVER,
-        lines=240,
-    )
-    loss, right = map(float, printed.split())
-    assert loss < 0.9 and right > 0.9
+    solutions = f"attention multi_head positions {MODEL} greedy schedule smoothed_loss"
+    parts = {"others": ("05",), "solutions": solutions, "cells": "loss_of train"}
+    loss, right = alone(tmp_path, "06", driver=DRIVER, lines=240, **parts)
+    assert float(loss) < 0.9 and float(right) > 0.9
 
 
 def test_her_transformer_goes_on_in_new_kernels(tmp_path, monkeypatch):
-    monkeypatch.setenv("COURSE_HOME", str(tmp_path))
-    notebook, few = nbformat.read(PAGE, as_version=4), (("steps=1000", "steps=3"), ("range(80)", "range(2)"))
-    left_out = ("data.test", "learner.gradient_norms")
-    first, second = sittings(notebook, TASKS, begin=1, end="hard = (", left_out=left_out, shorter=few)
-    for name in ("LayerNorm", "MLP", "EncoderBlock", "DecoderBlock", "Transformer"):
-        assert f"your {name} passes its check" in first and f"the lesson runs on your {name}." in first
-    assert "Transformer opens the trained weights." in first and "the page runs on your model" in first
-    assert all(f"Your {name} goes on here." in second for name in ("Transformer", "my_greedy"))
-    assert "Transformer opens the trained weights." in second and "the page runs on your model" in second
+    few = (("steps=1000", "steps=3"), ("range(80)", "range(2)"))
+    cut = {"begin": 1, "end": "hard = (", "left_out": ("data.test", "learner.gradient_norms"), "shorter": few}
+    first, second = kernels(tmp_path, monkeypatch, "06", **cut)
+    parts, opened = "LayerNorm MLP EncoderBlock DecoderBlock Transformer", "the page runs on your model"
+    assert not unsaid(first, opened, passes=parts, runs_on=parts, opens="Transformer")
+    assert not unsaid(second, opened, goes_on="Transformer my_greedy", opens="Transformer")
     assert "Your EncoderBlock goes on here, of lesson 06." in shown([OTHER])

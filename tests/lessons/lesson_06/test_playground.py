@@ -12,6 +12,7 @@ from course_lib.lessons.lesson_06.merging import Merging
 from course_lib.lessons.lesson_06.recipes.translator import TransformerSettings, build
 from course_lib.lessons.lesson_06.tree import columns_of
 from course_lib.text.bpe import SubwordBPE
+from tests.lessons.explorers import reached
 
 SURE, LOST = playground.EXAMPLES[0], playground.DRAMA
 
@@ -29,10 +30,6 @@ def explorer(model):
 @pytest.fixture(scope="module")
 def bpe():
     return playground.bpe()
-
-
-def reached(explorer, **state):
-    return [goal(explorer.state(**state)) for goal in explorer.goals]
 
 
 # ------------------------------------------------------------------ the search

@@ -1,14 +1,7 @@
 """The page with a learner's answers: as a plain file that trains without the course, and in two kernels."""
 
-from pathlib import Path
+from tests.lessons.answered import alone, kernels, unsaid
 
-import nbformat
-
-from course_lib.lessons.lesson_05.tasks import TASKS as BEFORE
-from course_lib.lessons.lesson_07.tasks import TASKS
-from tests.lessons.answered import run_alone, sittings
-
-PAGE = Path(__file__).parents[3] / "notebooks" / "07_bert.ipynb"
 # Rows count up modulo 10 from anywhere, so frequencies teach nothing. The loss stays at ln 10 = 2.3 until attention
 # finds a neighbour, and then falls steeply, from step 100 to 400 with most seeds. A batch has about 38 chosen tokens,
 # so its loss is noisy. Compared is therefore the mean of the last 50 steps of 500.
@@ -39,37 +32,19 @@ print(losses[0], sum(losses[-50:]) / 50, tuned[-1].item(), right.item())
 
 
 def test_a_plain_file_of_the_solutions_trains_and_fine_tunes_without_the_course(tmp_path):
-    tasks = {"attention": BEFORE["attention"], "multi_head": BEFORE["multi_head"], **TASKS}
-    names = ("attention", "multi_head", "block", "bert", "masked_lm", "mask_words", "hidden_loss")
-    first, last, tuned, right = run_alone(
-        tmp_path,
-        tasks,
-        nbformat.read(PAGE, as_version=4),
-        solutions=(*names, "sentence_head", "fine_tune", "best_span"),
-        cells=("SpanHead", "WithHead", "init_weights"),
-        driver=DRIVER,
-        lines=240,
-    ).split()
-    assert 2.2 < float(first) < 2.8 and float(last) < 1
-    assert float(tuned) < 0.5 and float(right) > 0.9
+    solutions = "attention multi_head block bert masked_lm mask_words hidden_loss sentence_head fine_tune best_span"
+    parts = {"others": ("05",), "solutions": solutions, "cells": "SpanHead WithHead init_weights"}
+    first, last, tuned, right = map(float, alone(tmp_path, "07", driver=DRIVER, lines=240, **parts))
+    assert 2.2 < first < 2.8 and last < 1 and tuned < 0.5 and right > 0.9
 
 
 def test_her_encoder_and_her_loops_go_on_in_a_new_kernel(tmp_path, monkeypatch):
-    monkeypatch.setenv("COURSE_HOME", str(tmp_path))
     few = (("steps=1500", "steps=2"), ("batches(150)", "batches(2)"), ("batches(300)", "batches(2)"))
     few += (("learner.held_out_loss(model)", "0.0"), ("batch(200)", "batch(2)"))
-    first, second = sittings(
-        nbformat.read(PAGE, as_version=4),
-        TASKS,
-        end='page.predict("zero_shot")',
-        left_out=("unnormalized eigenvalues", "longest_match"),
-        shorter=few,
-    )
-    for name in ("EncoderBlock", "BERT", "MaskedLM"):
-        assert f"your {name} passes its check" in first and f"the lesson runs on your {name}." in first
-    assert "MaskedLM opens the trained weights." in first and "the page runs on your model" in first
-    assert "Your BERT goes on here." in second and "Your MaskedLM goes on here." in second
-    for name in ("my_mask_words", "my_hidden_loss", "SentenceHead", "my_fine_tune", "my_best_span"):
-        assert f"the lesson runs on your {name}." in second
-    assert "chosen: 760 of 5,032 tokens, 15.1%" in second
-    assert "BERT opens the trained weights." in second and "both ends right:" in second
+    left_out = ("unnormalized eigenvalues", "longest_match")
+    cut = {"end": 'page.predict("zero_shot")', "left_out": left_out, "shorter": few}
+    first, second = kernels(tmp_path, monkeypatch, "07", **cut)
+    parts, own = "EncoderBlock BERT MaskedLM", "my_mask_words my_hidden_loss SentenceHead my_fine_tune my_best_span"
+    assert not unsaid(first, "the page runs on your model", passes=parts, runs_on=parts, opens="MaskedLM")
+    told = ("chosen: 760 of 5,032 tokens, 15.1%", "both ends right:")
+    assert not unsaid(second, *told, goes_on="BERT MaskedLM", runs_on=own, opens="BERT")

@@ -6,23 +6,11 @@ import torch.nn.functional as F
 
 from course_lib.data.checkpoints import load_trained
 from course_lib.layers.recording import record_attention
-from course_lib.lessons.lesson_07.blank import (
-    BARS,
-    MAX_WORDS,
-    Word,
-    blank,
-    fill,
-    other_gender,
-    words_of,
-)
+from course_lib.lessons.lesson_07.blank import BARS, MAX_WORDS, Word, blank, fill, other_gender, words_of
 from course_lib.lessons.lesson_07.recipes.pretraining import PretrainingSettings, build, encode, fill_in
 from course_lib.lessons.lesson_07.search import QUESTIONS, search, sentences
 from course_lib.lessons.lesson_07.sentences import Passage, passages
-
-
-def reached(explorer, **state):
-    return [goal(explorer.state(**state)) for goal in explorer.goals]
-
+from tests.lessons.explorers import reached
 
 # ------------------------------------------------------------------ the blank
 
@@ -212,11 +200,6 @@ def test_the_goals_of_the_search(finder):
 )
 def test_a_text_that_is_no_question_gets_a_kind_answer(finder, question, said):
     assert said in finder.frame({"question": question}).alt
-
-
-def test_without_pages_a_sentence_says_so():
-    with pytest.raises(ValueError, match="There is no sentence to search in"):
-        search(Letters(), [])
 
 
 def test_the_shipped_encoder_searches_the_pages_that_exist():

@@ -91,11 +91,6 @@ def test_all_variants_differ_in_their_parts_and_rates_alone():
         assert type(modern.build(settings)).__name__ == ("Llama" if name == "Llama" else "GPT")
 
 
-def test_an_unknown_part_is_named():
-    with pytest.raises(ValueError, match="parts must be among rotary, RMSNorm, SwiGLU, grouped, got rope"):
-        make("rope")
-
-
 def test_what_the_page_says_of_the_parts_is_so_with_every_seed():
     card = load_trained("modern_decoder").card
     nats = {name: [seed["test"][f"nats per token, {name}"] for seed in card["seeds"]] for name in card["settings"]}

@@ -1,13 +1,7 @@
 """The page with a learner's answers: as a plain file, and in two kernels."""
 
-from pathlib import Path
+from tests.lessons.answered import alone, kernels, unsaid
 
-import nbformat
-
-from course_lib.lessons.lesson_09.tasks import TASKS
-from tests.lessons.answered import run_alone, sittings
-
-PAGE = Path(__file__).parents[3] / "notebooks" / "09_scaling_laws.ipynb"
 DRIVER = """
 N = torch.logspace(3.5, 5, 5).double().repeat_interleave(5)
 D = torch.logspace(5.4, 6.3, 5).double().repeat(5)
@@ -38,28 +32,16 @@ print(theta[0].exp().item(), theta[3].item(), theta[4].item(), (6 * size * token
 
 
 def test_a_plain_file_of_the_solutions_fits_and_trains_without_the_course(tmp_path):
-    printed = run_alone(
-        tmp_path,
-        TASKS,
-        nbformat.read(PAGE, as_version=4),
-        solutions=("law", "fit_law", "allocation"),
-        cells=("train",),
-        driver=DRIVER,
-        lines=130,
-    )
-    steps, loss, stopped, E, alpha, beta, budget = map(float, printed.split())
+    printed = alone(tmp_path, "09", solutions="law fit_law allocation", cells="train", driver=DRIVER, lines=130)
+    steps, loss, stopped, E, alpha, beta, budget = map(float, printed)
     assert (steps, stopped) == (60, 1)
     assert abs(E - 1.1) < 0.01 and abs(alpha - 0.6) < 0.01 and abs(beta - 0.62) < 0.01
     assert abs(budget / 1e12 - 1) < 1e-6 and loss < 0.1
 
 
 def test_her_law_and_her_fit_go_on_in_a_new_kernel(tmp_path, monkeypatch):
-    monkeypatch.setenv("COURSE_HOME", str(tmp_path))
-    notebook = nbformat.read(PAGE, as_version=4)
     few = (("(12, 20, 32)", "(32,)"), ("(75_000, 150_000, 300_000)", "(2_000,)"), ("== 300_000", "== 2_000"))
     few += (("range(40)", "range(3)"),)
-    first, second = sittings(notebook, TASKS, begin=1, end="def plan", shorter=few)
-    assert "your ScalingLaw passes its check" in first and "ScalingLaw opens the trained weights." in first
-    for name in ("my_power_law", "ScalingLaw", "my_fit"):
-        assert f"Your {name} goes on here." in second
-    assert "your my_allocation passes its check" in second
+    first, second = kernels(tmp_path, monkeypatch, "09", begin=1, end="def plan", shorter=few)
+    assert not unsaid(first, passes="ScalingLaw", opens="ScalingLaw")
+    assert not unsaid(second, goes_on="my_power_law ScalingLaw my_fit", passes="my_allocation")

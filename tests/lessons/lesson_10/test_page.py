@@ -1,15 +1,9 @@
 """The page with a learner's answers: as a plain file, and in three kernels."""
 
-from pathlib import Path
+from tests.lessons.answered import alone, kernels, unsaid
 
-import nbformat
-
-from course_lib.lessons.lesson_08.tasks import TASKS as OF_LESSON_08
-from course_lib.lessons.lesson_10.tasks import TASKS
-from tests.lessons.answered import run_alone, sittings
-
-PAGE = Path(__file__).parents[3] / "notebooks" / "10_alignment.ipynb"
 DRIVER = """
+import copy
 from collections import namedtuple
 clipped, token_rewards, gae = my_clipped, my_token_rewards, my_gae
 group_advantage, grpo_loss = my_group_advantage, my_grpo_loss
@@ -45,41 +39,20 @@ print(accepted[0], accepted[-1])
 
 
 def test_a_plain_file_of_the_solutions_and_the_page_s_loops_learns_without_the_course(tmp_path):
-    parts = {name: OF_LESSON_08[name] for name in ("attention", "block", "gpt")}
-    printed = run_alone(
-        tmp_path,
-        parts | TASKS,
-        nbformat.read(PAGE, as_version=4),
-        solutions=(*parts, "reward_model", "token_rewards", "gae", "clipped", "group_advantage", "grpo_loss"),
-        # update stands in two sittings
-        cells=(
-            "update",
-            "update",
-            "sample",
-            "answer_part",
-            "log_probs",
-            "rollout",
-            "ppo_loss",
-            "ppo",
-            "rows_of",
-            "grpo",
-        ),
-        driver="import copy\n" + DRIVER,
-        lines=300,
-    )
-    before, after, first, last = map(float, printed.split())
+    solutions = "attention block gpt reward_model token_rewards gae clipped group_advantage grpo_loss"
+    cells = "update update sample answer_part log_probs rollout ppo_loss ppo rows_of grpo"  # update in two sittings
+    parts = {"others": ("08",), "solutions": solutions, "cells": cells}
+    before, after, first, last = map(float, alone(tmp_path, "10", driver=DRIVER, lines=300, **parts))
     assert after > before + 1 and last > first + 0.2
 
 
 def test_her_parts_go_on_in_new_kernels(tmp_path, monkeypatch):
-    monkeypatch.setenv("COURSE_HOME", str(tmp_path))
-    notebook = nbformat.read(PAGE, as_version=4)
-    shorter = (("range(150)", "range(2)"), ("range(200)", "range(2)"), ("rounds=32", "rounds=1"),
-               ("rounds=40", "rounds=1"), ("asked(tuned)", "asked(tuned, 64)"), ("randint(2_000", "randint(64"),
-               ("learner.accuracy(reward, tuned)", "0"))  # fmt: skip
-    left_out = ("free", "estimators")
-    first, second, third = sittings(notebook, TASKS, begin=1, end="page.close()", left_out=left_out, shorter=shorter)
-    assert "your RewardModel passes its check" in first and "RewardModel opens the trained weights." in first
-    for name in ("my_sft_loss", "RewardModel", "my_pair_loss", "my_token_rewards", "my_gae", "my_clipped"):
-        assert f"Your {name} goes on here." in second
-    assert "Your my_clipped goes on here." in third and "your my_grpo_loss passes its check" in third
+    few = (("range(150)", "range(2)"), ("range(200)", "range(2)"), ("rounds=32", "rounds=1"))
+    few += (("rounds=40", "rounds=1"), ("asked(tuned)", "asked(tuned, 64)"), ("randint(2_000", "randint(64"))
+    few += (("learner.accuracy(reward, tuned)", "0"),)
+    cut = {"begin": 1, "end": "page.close()", "left_out": ("free", "estimators"), "shorter": few}
+    first, second, third = kernels(tmp_path, monkeypatch, "10", **cut)
+    parts = "my_sft_loss RewardModel my_pair_loss my_token_rewards my_gae my_clipped"
+    assert not unsaid(first, passes="RewardModel", opens="RewardModel")
+    assert not unsaid(second, goes_on=parts)
+    assert not unsaid(third, goes_on="my_clipped", passes="my_grpo_loss")

@@ -7,6 +7,7 @@ from course_lib.classroom.widgets.votes import told_apart
 from course_lib.data.checkpoints import load_trained
 from course_lib.lessons.lesson_10 import learner, playground, taste
 from course_lib.lessons.lesson_10.tasks import TASKS
+from tests.lessons.explorers import reached
 
 
 @pytest.fixture(scope="module")
@@ -17,10 +18,6 @@ def labeller():
 @pytest.fixture(scope="module")
 def pairs():
     return tuple(taste.Answered.of(learner.before().model).pairs)
-
-
-def reached(explorer, **state):
-    return [goal(explorer.state(**state)) for goal in explorer.goals]
 
 
 def will(text):

@@ -11,12 +11,9 @@ from course_lib.functional.images import standardise
 from course_lib.lessons.lesson_11 import looking
 from course_lib.lessons.lesson_11 import playground as play
 from course_lib.lessons.picture import the_picture
+from tests.lessons.explorers import reached
 
 ALL = frozenset(range(1, 17))
-
-
-def reached(explorer, **state):
-    return [goal(explorer.state(**state)) for goal in explorer.goals]
 
 
 @pytest.fixture(scope="module")

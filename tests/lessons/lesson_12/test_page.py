@@ -1,16 +1,10 @@
-"""The page with a learner's answers: as a plain file, in three kernels, and with a trained network in her class."""
+"""The page with a learner's answers: as a plain file, and in three kernels."""
 
-from pathlib import Path
+from tests.lessons.answered import alone, kernels, tasks_of, unsaid
 
-import nbformat
-
-from course_lib.classroom.opening import compare, copy_weights
-from course_lib.lessons.lesson_12.models import MODELS
-from course_lib.lessons.lesson_12.tasks import TASKS
-from tests.lessons.answered import run_alone, sittings
-
-PAGE = Path(__file__).parents[3] / "notebooks" / "12_swin_transformer.ipynb"
 DRIVER = """
+in_windows, shift_mask, position_index = my_in_windows, my_shift_mask, my_position_index
+
 class learner:
     def batch(size, step):
         torch.manual_seed(step)
@@ -38,38 +32,17 @@ print(training(MySwin, sizes)[1])
 
 
 def test_a_plain_file_of_the_solutions_and_the_page_s_loop_learns_without_the_course(tmp_path):
-    names = "in_windows, shift_mask, position_index = my_in_windows, my_shift_mask, my_position_index\n"
-    first, last, steps, stopped = map(
-        float,
-        run_alone(
-            tmp_path,
-            TASKS,
-            nbformat.read(PAGE, as_version=4),
-            solutions=[name for name in TASKS if name != "attention_cost"],
-            cells=("training",),
-            driver=names + DRIVER,
-            lines=190,
-        ).split(),
-    )
+    solutions = " ".join(name for name in tasks_of("12") if name != "attention_cost")
+    printed = alone(tmp_path, "12", solutions=solutions, cells="training", driver=DRIVER, lines=190)
+    first, last, steps, stopped = map(float, printed)
     assert 1 < first < 2 and last < 0.5, (first, last)  # ln 4 = 1.39
     assert (steps, stopped) == (120, 1)
 
 
-def test_the_solution_opens_the_shipped_network():
-    shipped = MODELS["swin"]
-    ours = shipped.model().eval()
-    mine = TASKS["swin"].module(**shipped.sizes(ours)).eval()
-    copy_weights(ours, mine, shipped.names)
-    compare(ours, mine, shipped.inputs(), shipped.names)
-
-
 def test_her_parts_go_on_in_new_kernels(tmp_path, monkeypatch):
-    monkeypatch.setenv("COURSE_HOME", str(tmp_path))
-    notebook = nbformat.read(PAGE, as_version=4)
-    shorter = (("steps=600", "steps=2"), ("shifted=True", "shifted=True, steps=2"),
-               ("shifted=False", "shifted=False, steps=2"), ("1000)", "40)"))  # fmt: skip
-    second, third = sittings(notebook, TASKS, begin=1, end="page.close()", shorter=shorter)
-    for name in ("my_in_windows", "my_shift_mask", "my_position_index", "WindowAttention", "SwinBlock", "PatchMerging"):
-        assert f"your {name} passes its check" in second
-    assert "MySwin opens the trained weights." in second and "the same result: True" in second
-    assert "Your MySwin goes on here." in third and "one batch is memorised: True" in third
+    few = (("steps=600", "steps=2"), ("shifted=True", "shifted=True, steps=2"))
+    few += (("shifted=False", "shifted=False, steps=2"), ("1000)", "40)"))
+    second, third = kernels(tmp_path, monkeypatch, "12", begin=1, end="page.close()", shorter=few)
+    parts = "my_in_windows my_shift_mask my_position_index WindowAttention SwinBlock PatchMerging"
+    assert not unsaid(second, "the same result: True", passes=parts, opens="MySwin")
+    assert not unsaid(third, "one batch is memorised: True", goes_on="MySwin")

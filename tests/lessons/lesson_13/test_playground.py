@@ -7,6 +7,7 @@ import torch
 from course_lib.data.checkpoints import load_trained
 from course_lib.lessons.lesson_13 import playground as play
 from course_lib.lessons.picture import the_picture
+from tests.lessons.explorers import reached
 
 ALL = frozenset(range(1, 50))
 
@@ -19,10 +20,6 @@ def mask():
 @pytest.fixture(scope="module")
 def ruin():
     return play.ruin(load_trained("mae_scenes").model, the_picture().pixels)
-
-
-def reached(explorer, **state):
-    return [goal(explorer.state(**state)) for goal in explorer.goals]
 
 
 def test_only_hidden_patches_are_painted():

@@ -101,11 +101,6 @@ def test_a_translation_shows_where_one_layer_looked(fluent):
     torch.testing.assert_close(answer.weights, maps[0, 0, 1, : len(pair.french)], rtol=0, atol=1e-6)
 
 
-def test_a_text_without_a_word_is_refused(fluent):
-    with pytest.raises(ValueError, match="no word"):
-        transformer.translate(fluent, "  ", place=Place(0, 1))
-
-
 def test_the_place_is_chosen_on_validation_and_kept_with_the_vocabularies(monkeypatch):
     few = replace(splits(100), validation=splits(100).validation[:6], test=splits(100).test[:6])
     monkeypatch.setattr(task, "splits", lambda count: few)
