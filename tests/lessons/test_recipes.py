@@ -43,9 +43,10 @@ from course_lib.lessons.recipes import all_recipes, find_recipe
 from course_lib.models import baselines
 from course_lib.training import language_models
 from course_lib.training.language_models import tokenized_prose
-from course_lib.training.progress import Silent, using
+from course_lib.training.progress import using
 from course_lib.training.translation import splits
 from course_lib.training.vision import STEPS_OF_A_SEED
+from tests.lessons.common import Stop
 
 FEW = {"train": 150, "validation": 40, "test": 50}
 LANGUAGE = {"dim": 16, "depth": 1, "context_length": 16, "vocab_size": None}
@@ -261,14 +262,6 @@ SMALL = {  # name -> settings of every variant that has them; constants
     ),
     "mazes": ({"dim": 8, "depth": 1, "hidden_dim": 8, "trajectories": 4}, {(control, "REPEATS"): 1}),
 }
-
-
-class Stop(Silent):
-    """Interrupts a training after two steps."""
-
-    def update(self, done, total, **details):
-        if done == 2:
-            raise KeyboardInterrupt
 
 
 def quick(settings, **small):

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from course_lib.lessons.lesson_03 import playground as play
-from tests.lessons.explorers import reached
+from tests.lessons.common import reached
 
 
 @pytest.fixture(scope="module")

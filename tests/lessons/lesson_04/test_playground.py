@@ -8,7 +8,7 @@ from course_lib.data.checkpoints import load_trained
 from course_lib.functional.recurrent import LSTMState, lstm_step
 from course_lib.lessons.lesson_04 import playground as play
 from course_lib.viz.style import GREY
-from tests.lessons.explorers import reached
+from tests.lessons.common import reached
 
 OWN = "We read the whole text again. It takes a long time to finish. Nothing else has to be done."
 

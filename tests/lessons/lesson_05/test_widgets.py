@@ -5,66 +5,51 @@ import pytest
 import torch
 
 from course_lib.data.translation import translate as gold_translation
-from course_lib.lessons.lesson_05.playground import (
-    SCORES,
-    STARTS,
-    WORDS,
-    gradient_size,
-    jacobian,
-    mask_painter,
-    softmax_explorer,
-    translator,
-    weights_at,
-    weights_of,
-)
+from course_lib.lessons.lesson_05 import playground as play
+from course_lib.lessons.lesson_05.playground import mask_painter, softmax_explorer, translator
 from course_lib.training.translation import Translation
-from tests.lessons.explorers import reached
+from tests.lessons.common import reached
 
-SIZE = len(WORDS)
+SIZE = len(play.WORDS)
 
 
 # ------------------------------------------------------------------ softmax
 
 
 def weights(**state):
-    return weights_at(softmax_explorer().state(**state))
+    return play.weights_at(softmax_explorer().state(**state))
 
 
 def test_softmax_and_jacobian_are_torchs():
     z = torch.tensor([1.2, 0.4, -0.3, -1.1, 0.0], dtype=torch.float64)
     np.testing.assert_allclose(weights(), z.softmax(0).numpy(), atol=1e-12)
     exact = torch.autograd.functional.jacobian(lambda z: z.softmax(0), z)
-    np.testing.assert_allclose(jacobian(weights()), exact.numpy(), atol=1e-12)
-
-
-def test_softmax_of_huge_scores_is_finite():
-    assert weights(d_k=1024, temperature=0.1, z1=3.0).tolist() == [1, 0, 0, 0, 0]
-
-
-def test_division_by_the_root_undoes_the_width():
-    np.testing.assert_allclose(weights(d_k=1024, scaled=True), weights(d_k=1, scaled=False), atol=1e-12)
+    np.testing.assert_allclose(play.jacobian(weights()), exact.numpy(), atol=1e-12)
+    assert weights(d_k=1024, temperature=0.1, z1=3.0).tolist() == [1, 0, 0, 0, 0]  # of huge scores, too
+    divided = weights(d_k=1024, scaled=True)  # division by the root undoes the width
+    np.testing.assert_allclose(divided, weights(d_k=1, scaled=False), atol=1e-12)
 
 
 def test_width_without_division_saturates_the_softmax():
     explorer = softmax_explorer()
-    sizes = [gradient_size(explorer.state(d_k=d)) for d in (1, 4, 16, 64, 256)]
+    sizes = [play.gradient_size(explorer.state(d_k=d)) for d in (1, 4, 16, 64, 256)]
     assert sizes == sorted(sizes, reverse=True) and sizes[0] > 0.3 and sizes[-1] < 1e-4
 
 
 def test_the_softmax_says_how_far_the_width_spreads_the_scores_and_when_it_is_saturated():
-    explorer = softmax_explorer()
-    plain, divided = (explorer.frame({"d_k": 64, "scaled": scaled}).alt for scaled in (False, True))
+    plain, divided = (softmax_explorer().frame({"d_k": 64, "scaled": scaled}).alt for scaled in (False, True))
     assert "multiplies the standard deviation of the scores by √d_k = 8. " in plain and "saturated" in plain
     assert "by √d_k = 8, and the division takes that back. " in divided and "saturated" not in divided
 
 
 def test_the_gradient_with_respect_to_the_scores_has_the_divisor_in_it():
     state = softmax_explorer().state(d_k=16, scaled=True, temperature=2.0)
-    q_k = torch.tensor(STARTS, dtype=torch.float64) * 4
+    q_k = torch.tensor(play.STARTS, dtype=torch.float64) * 4
     exact = torch.autograd.functional.jacobian(lambda scores: (scores / 4 / 2.0).softmax(0), q_k)
     said = softmax_explorer().frame(state).alt
     assert (
-        f"is {gradient_size(state):.3f}. With respect to the scores q·k it is divided by 8: {exact.norm():.3f}." in said
+        f"is {play.gradient_size(state):.3f}. With respect to the scores q·k it is divided by 8: {exact.norm():.3f}."
+        in said
     )
     assert "q·k" not in softmax_explorer().frame().alt  # divided by 1
 
@@ -83,14 +68,19 @@ def test_of_equal_weights_none_is_called_the_largest(scores, said):
     assert f"; {said} d_k = 1 " in softmax_explorer().frame(state).alt
 
 
-def test_the_goals_of_the_softmax():
-    explorer = softmax_explorer()
-    assert reached(explorer) == [False, False, False]
-    assert reached(explorer, d_k=64) == [True, False, False]
-    assert reached(explorer, temperature=0.1) == [False, False, False]  # sharp, but by the temperature
-    assert reached(explorer, d_k=64, temperature=8.0) == [False, True, False]
-    assert reached(explorer, d_k=64, scaled=True) == [False, False, False]
-    assert reached(explorer, **{f"z{i}": 0.3 for i in range(1, 6)}) == [False, False, True]
+@pytest.mark.parametrize(
+    ("state", "goals"),
+    [
+        ({}, [False, False, False]),
+        ({"d_k": 64}, [True, False, False]),
+        ({"temperature": 0.1}, [False, False, False]),  # sharp, but by the temperature
+        ({"d_k": 64, "temperature": 8.0}, [False, True, False]),
+        ({"d_k": 64, "scaled": True}, [False, False, False]),
+        ({f"z{i}": 0.3 for i in range(1, 6)}, [False, False, True]),
+    ],
+)
+def test_the_goals_of_the_softmax(state, goals):
+    assert reached(softmax_explorer(), **state) == goals
 
 
 # ------------------------------------------------------------------ masks
@@ -101,16 +91,16 @@ def presets():
 
 
 def test_the_painted_mask_hides_before_the_softmax():
-    causal = weights_of(mask_painter().controls[0].presets["causal"])
-    assert (causal.triu(1) == 0).all()
-    torch.testing.assert_close(causal.sum(1), torch.ones(SIZE))
-    torch.testing.assert_close(causal[1, :2], SCORES[1, :2].softmax(0))
+    causal = play.weights_of(presets()["causal"].tolist())
+    torch.testing.assert_close(
+        causal, play.SCORES.masked_fill(torch.ones(SIZE, SIZE).triu(1).bool(), -torch.inf).softmax(1)
+    )
 
 
 def test_a_row_that_sees_nothing_is_zero_and_is_said_in_words():
     mask = ((False,) * SIZE, *((True,) * SIZE for _ in range(SIZE - 1)))
     frame = mask_painter().frame({"mask": mask})
-    assert (weights_of(mask)[0] == 0).all()
+    assert (play.weights_of(mask)[0] == 0).all()
     assert "'le' may attend to nothing: all weights there are zero, and so is the output, not NaN." in frame.alt
     assert "'ministre' attends most to 'signe'" in frame.alt and frame.html.count("×") == SIZE
 
@@ -180,10 +170,12 @@ def test_the_translation_stands_large_and_its_words_are_linked_to_the_english_on
     assert ".column-1{" in html and ":has(.row-2:is(:hover,:focus,:focus-within)){--light-0:0.10;--light-1:0.80" in html
 
 
-def test_an_unknown_word_is_named_with_near_ones_and_marked(interpreter):
+def test_an_unknown_word_is_named_with_near_ones_and_marked_and_no_translation_is_said(interpreter):
     frame = interpreter.frame({"text": "the law is <b>"})
     assert "I do not know the word “b” yet, so I can only guess." in frame.alt
     assert "&lt;b&gt; (?)</span>" in frame.html and "&lt;i&gt;</span>" in frame.html and "<table>" not in frame.html
+    frame = interpreter.frame({"text": "the cat sees"})
+    assert "There is no translation." in frame.alt and "There is no translation." in frame.html
 
 
 @pytest.mark.parametrize(
@@ -198,11 +190,6 @@ def test_a_text_that_is_no_sentence_gets_a_kind_answer(interpreter, calls, text,
 def test_one_frame_translates_once(interpreter, calls):
     interpreter.frame({"text": "  the   minister signs the law "})
     assert calls == ["the minister signs the law"]
-
-
-def test_no_translation_is_said_too(interpreter):
-    frame = interpreter.frame({"text": "the cat sees"})
-    assert "There is no translation." in frame.alt and "There is no translation." in frame.html
 
 
 @pytest.mark.parametrize(
@@ -237,13 +224,9 @@ def test_a_wrong_translation_stands_beside_the_grammars(interpreter):
 
 
 @pytest.mark.parametrize("make", [softmax_explorer, mask_painter])
-def test_a_playground_draws_the_same_twice(make):
-    assert make().frame() == make().frame()
-
-
-@pytest.mark.parametrize("make", [softmax_explorer, mask_painter])
-def test_every_value_of_every_choice_can_be_drawn(make):
+def test_a_playground_draws_the_same_twice_and_every_value_of_every_choice(make):
     explorer = make()
+    assert explorer.frame() == make().frame()
     for control in explorer.controls:
         for value in getattr(control, "options", getattr(control, "presets", {})).values():
             assert "cannot be drawn" not in explorer.frame({control.name: value}).alt

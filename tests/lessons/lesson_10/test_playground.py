@@ -7,7 +7,7 @@ from course_lib.classroom.widgets.votes import told_apart
 from course_lib.data.checkpoints import load_trained
 from course_lib.lessons.lesson_10 import learner, playground, taste
 from course_lib.lessons.lesson_10.tasks import TASKS
-from tests.lessons.explorers import reached
+from tests.lessons.common import reached
 
 
 @pytest.fixture(scope="module")

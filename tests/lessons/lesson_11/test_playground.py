@@ -11,7 +11,7 @@ from course_lib.functional.images import standardise
 from course_lib.lessons.lesson_11 import looking
 from course_lib.lessons.lesson_11 import playground as play
 from course_lib.lessons.picture import the_picture
-from tests.lessons.explorers import reached
+from tests.lessons.common import reached
 
 ALL = frozenset(range(1, 17))
 
@@ -39,11 +39,12 @@ def draw():
 # ------------------------------------------------------------------ what the network sees
 
 
-def test_with_nothing_hidden_it_sees_what_the_network_sees(vit, coin):
+def test_with_nothing_hidden_it_sees_what_the_network_sees_and_the_brightest_patches_are_counted_from_one(vit, coin):
     seen = play.look(vit, coin[0, 0])
     torch.testing.assert_close(seen.probs, vit(standardise(coin))[0].softmax(dim=-1))
     torch.testing.assert_close(seen.rollout, looking.rollout(vit, coin)[0])
     torch.testing.assert_close(seen.heads, looking.attention_maps(vit, coin)[0, :, :, 0, 1:])
+    assert int(seen.rollout.argmax()) + 1 in seen.brightest(1) < seen.brightest(4) < ALL
 
 
 def test_what_is_hidden_is_not_read_and_not_looked_at(vit, coin):
@@ -55,11 +56,6 @@ def test_what_is_hidden_is_not_read_and_not_looked_at(vit, coin):
     changed = coin.clone()
     changed[..., :8, :8] = 0.5
     torch.testing.assert_close(play.look(vit, changed[0, 0], hidden).probs, found.probs)
-
-
-def test_the_brightest_patches_are_counted_from_one(vit, coin):
-    seen = play.look(vit, coin[0, 0])
-    assert int(seen.rollout.argmax()) + 1 in seen.brightest(1) < seen.brightest(4) < ALL
 
 
 # ------------------------------------------------------------------ drawing
@@ -116,11 +112,6 @@ def test_empty_paper_reaches_nothing_and_says_so(draw):
     assert all(play.EMPTY in words for words in (draw.frame({"pad": paper}).alt, draw.frame({"pad": paper}).html))
 
 
-def test_an_example_is_a_digit_of_any_size_and_place():
-    drawings = [play.any_digit() for _ in range(5)]
-    assert all(one.shape == (play.PAD, play.PAD) and (one > 127).sum() > 20 for one in drawings)
-
-
 # ------------------------------------------------------------------ hiding
 
 
@@ -151,12 +142,8 @@ def test_each_picture_is_named_and_another_one_keeps_what_is_hidden(hide):
         hide.state(hidden={17})
 
 
-def test_a_network_that_knows_nothing_is_drawn_too(vit, coin):
-    fresh = type(vit)(vit.config)
-    assert "10.0%" in play.hide(fresh, coin).frame().html
-
-
-@pytest.mark.parametrize("name", ["draw", "hide"])
-def test_a_page_without_a_kernel_steps_through(name, draw, hide):
-    explorer = {"draw": draw, "hide": hide}[name]
-    assert explorer.stepper().count("<details") == {"draw": 6, "hide": 8}[name]
+def test_a_network_that_knows_nothing_is_drawn_too_and_a_page_without_a_kernel_steps_through(vit, coin, draw, hide):
+    assert "10.0%" in play.hide(type(vit)(vit.config), coin).frame().html
+    assert [explorer.stepper().count("<details") for explorer in (draw, hide)] == [6, 8]
+    drawings = [play.any_digit() for _ in range(5)]
+    assert all(one.shape == (play.PAD, play.PAD) and (one > 127).sum() > 20 for one in drawings)

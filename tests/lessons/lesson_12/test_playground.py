@@ -7,7 +7,7 @@ import torch
 from course_lib.data.checkpoints import load_trained
 from course_lib.lessons.lesson_12 import looking
 from course_lib.lessons.lesson_12 import playground as play
-from tests.lessons.explorers import reached
+from tests.lessons.common import reached
 
 
 @pytest.mark.parametrize("shifted", [True, False])

@@ -7,7 +7,7 @@ import torch
 from course_lib.data.checkpoints import load_trained
 from course_lib.lessons.lesson_13 import playground as play
 from course_lib.lessons.picture import the_picture
-from tests.lessons.explorers import reached
+from tests.lessons.common import reached
 
 ALL = frozenset(range(1, 50))
 

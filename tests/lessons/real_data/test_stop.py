@@ -1,25 +1,18 @@
 """The stop "On real data" of four lessons: without the set, with it, and with a model trained on it."""
 
-from dataclasses import replace
-
 import pytest
-import torch
 
-from course_lib.data.real import CLOTHES, ImageSet
-from course_lib.lessons.real_data import captions, images, shakespeare, stop
+from course_lib.commands.train import train
+from course_lib.lessons.real_data import stop
 from course_lib.lessons.real_data.stop import AT_WORK, on_real_data
 from course_lib.lessons.recipes import real_recipes
 from course_lib.training.progress import Silent, using
-from tests.lessons.real_data.test_recipes_in_small import PAIRS, SMALL, TEXT
+from tests.lessons.real_data.small import in_small
 
 SETS = {"resnet": "mnist_part", "vit": "fashion_mnist_part", "gpt": "tiny_shakespeare", "translator": "multi30k"}
 every_model = pytest.mark.parametrize("model", AT_WORK)
-OF_THE_SET = {
-    "resnet": "first 12 test images, 28 by 28 pixels, dark on white: shirt, sneaker",
-    "vit": "first 12 test images, 28 by 28 pixels, dark on white: shirt, sneaker",
-    "gpt": "not to be",
-    "translator": "people: Un chien court.",
-}
+SHOWN = "first 12 test images, 28 by 28 pixels, dark on white: shirt, sneaker"
+OF_THE_SET = {"resnet": SHOWN, "vit": SHOWN, "gpt": "not to be", "translator": "people: Un chien court."}
 OF_THE_MODEL = {"resnet": "The model names", "vit": "The model names", "gpt": "given: ", "translator": "model:  "}
 
 
@@ -31,28 +24,13 @@ def home(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def here(home, monkeypatch):
-    """Small sets of our own in the place of the real ones, and trainings of a few steps."""
-    pixels = torch.randint(256, (100, 1, 28, 28), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
-    found = ImageSet(pixels, (torch.arange(100) + 1) % 10, CLOTHES)
-    monkeypatch.setattr(images, "PARTS", {name: lambda: found for name in images.PARTS})
-    monkeypatch.setattr(shakespeare, "tiny_shakespeare", lambda: TEXT)
-    monkeypatch.setattr(captions, "multi30k", lambda split, languages: PAIRS)
-    monkeypatch.setattr(captions, "LONGEST", 6)
+def here(home, made_up, monkeypatch):
+    """The sets are there, and trainings take a few steps."""
     monkeypatch.setattr(stop, "is_here", lambda name: True)
     for model, data in SETS.items():
-        known = real_recipes()[f"{model}_{data}"]
-        settings = known.variants[""]
-        small = {key: value for key, value in SMALL.items() if hasattr(settings, key)}
-        short = replace(known, variants={"": replace(settings, **small)})
-        monkeypatch.setitem(real_recipes(), f"{model}_{data}", short)
-    caches = (images.splits, shakespeare.tokenizer, shakespeare.parts, captions.pairs, captions.tokenizer)
-    for cached in caches:
-        cached.cache_clear()
+        monkeypatch.setitem(real_recipes(), f"{model}_{data}", in_small(f"{model}_{data}"))
     with using(lambda title: Silent()):
         yield
-    for cached in caches:
-        cached.cache_clear()
 
 
 def said(capsys, model, **options):
@@ -91,8 +69,6 @@ def test_on_request_it_trains_on_the_page_and_shows_the_model_at_work(model, her
 
 @every_model
 def test_a_model_that_was_trained_here_is_shown_and_a_damaged_one_is_said(model, here, capsys, home):
-    from course_lib.commands.train import train
-
     assert train(model, data=SETS[model]) == 0
     capsys.readouterr()
     told = said(capsys, model)
@@ -104,8 +80,6 @@ def test_a_model_that_was_trained_here_is_shown_and_a_damaged_one_is_said(model,
 
 
 def test_a_checkpoint_of_another_training_is_not_shown_and_the_cure_is_told(here, home):
-    from course_lib.commands.train import train
-
     train("gpt", data=SETS["gpt"])
     for model in ("resnet", "translator"):
         (home / "checkpoints" / "gpt_tiny_shakespeare").rename(home / "checkpoints" / f"{model}_{SETS[model]}")
@@ -115,22 +89,18 @@ def test_a_checkpoint_of_another_training_is_not_shown_and_the_cure_is_told(here
         (home / "checkpoints" / f"{model}_{SETS[model]}").rename(home / "checkpoints" / "gpt_tiny_shakespeare")
 
 
-@pytest.mark.parametrize("spoil", [lambda card: card.write_text("{"), lambda card: card.write_text("{}")])
-def test_a_damaged_card_is_said_with_its_cure(spoil, here, home):
-    from course_lib.commands.train import train
-
+@pytest.mark.parametrize(
+    ("file", "spoil", "told"),
+    [
+        ("card.json", lambda card: card.write_text("{"), "does not hold a card"),
+        ("card.json", lambda card: card.write_text("{}"), "does not hold a card"),
+        ("model.safetensors", lambda weights: weights.unlink(), "does not hold .* the file of its model, whole"),
+    ],
+)
+def test_a_damaged_card_and_missing_weights_are_said_with_the_cure(file, spoil, told, here, home):
     train("gpt", data=SETS["gpt"])
-    spoil(home / "checkpoints" / "gpt_tiny_shakespeare" / "card.json")
-    with pytest.raises(ValueError, match="does not hold a card.*: make it anew: course train gpt_tiny_shakespeare"):
-        on_real_data("gpt", "tiny_shakespeare")
-
-
-def test_weights_that_are_missing_are_said_with_the_cure(here, home):
-    from course_lib.commands.train import train
-
-    train("gpt", data=SETS["gpt"])
-    (home / "checkpoints" / "gpt_tiny_shakespeare" / "model.safetensors").unlink()
-    with pytest.raises(ValueError, match="does not hold .* the file of its model, whole: make it anew"):
+    spoil(home / "checkpoints" / "gpt_tiny_shakespeare" / file)
+    with pytest.raises(ValueError, match=f"{told}.*: make it anew: course train gpt_tiny_shakespeare"):
         on_real_data("gpt", "tiny_shakespeare")
 
 
