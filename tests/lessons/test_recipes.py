@@ -113,22 +113,26 @@ def few_names():
     return NameSplits(*(part[::40] for part in name_splits()))
 
 
+SIMCLR = (
+    {"encoder": replace(simclr.SETTINGS.encoder, widths=(4, 8), depths=(1, 1), stem_channels=4)},
+    {(simclr, "SPLITS"): FEW, (simclr, "DRAWS"): 2},
+)
+BY_DIM = {"dim": 16, "depth": 1, "num_heads": 2}
+SHORT = {"depth": 1, "batch_size": 2, "context_length": 16, "isoflop": ((2e4, (4,)),)}
+SCALED = {(scaling, "LOOKS"): 100, (scaling, "SCORED"): 200}
+PAIRED = {"dim": 8, "depth": 1, "train_pairs": 100}
+T5 = {"dim": 8, "depth": 1, "num_heads": 2, "head_dim": 4, "mlp_dim": 8}
+ASKED = {(text_to_text, "PLAIN"): 200, (text_to_text, "SCORED"): {"validation": 8, "test": 9}}
 SMALL = {  # name -> settings of every variant that has them; constants
     "resnet": ({"width": 4, "size": 16}, {(resnet, "SPLIT_SCENES"): FEW}),
     "depth": ({"width": 4, "num_layers": 8, "steps": 20}, {(depth, "SPLIT_IMAGES"): FEW}),
     "transfer": (
         {"widths": (4, 6, 8), "stem_channels": 4},
-        {(transfer, "POOL"): 600, (transfer, "VALIDATION_SCENES"): 40, (transfer, "TEST_SCENES"): 40}
-        | {(transfer, "DRAWS"): 1},
+        {(transfer, name): 40 for name in ("VALIDATION_SCENES", "TEST_SCENES")}
+        | {(transfer, "POOL"): 600, (transfer, "DRAWS"): 1},
     ),
-    "simclr": (
-        {"encoder": replace(simclr.SETTINGS.encoder, widths=(4, 8), depths=(1, 1), stem_channels=4)},
-        {(simclr, "SPLITS"): FEW, (simclr, "DRAWS"): 2},
-    ),
-    "simclr_losses": (
-        {"encoder": replace(simclr.SETTINGS.encoder, widths=(4, 8), depths=(1, 1), stem_channels=4)},
-        {(simclr, "SPLITS"): FEW, (simclr, "DRAWS"): 2},
-    ),
+    "simclr": SIMCLR,
+    "simclr_losses": SIMCLR,
     "rnn_characters": (LANGUAGE, {}),
     "names": ({"embed_dim": 4, "hidden_dim": 8}, {(names, "name_splits"): few_names}),
     "captions": ({"embed_dim": 4, "hidden_dim": 8}, {(captions, "SPLIT_SCENES"): FEW}),
@@ -146,35 +150,15 @@ SMALL = {  # name -> settings of every variant that has them; constants
     "modern_decoder": (LANGUAGE, {(modern, "tokenized_prose"): short_prose}),
     "induction": ({"head_dim": 8}, {(induction, "HELD_OUT_ROWS"): 20}),
     "scaling": (
-        {
-            "dims": (4, 8, 12),
-            "depth": 1,
-            "tokens": (64, 96, 128),
-            "isoflop": ((2e4, (4,)),),
-            "shapes": ((2, 4),),
-            "shape_tokens": 64,
-            "rates": (1e-3,),
-            "rate_tokens": 64,
-            "largest": (12, 160),
-            "batch_size": 2,
-            "context_length": 16,
-        },
-        {(scaling, "LOOKS"): 100, (scaling, "SCORED"): 200, (scaling_laws, "STARTS"): 1},
+        SHORT
+        | {"dims": (4, 8, 12), "tokens": (64, 96, 128), "shapes": ((2, 4),), "shape_tokens": 64}
+        | {"rates": (1e-3,), "rate_tokens": 64, "largest": (12, 160)},
+        SCALED | {(scaling_laws, "STARTS"): 1},
     ),
     "scaling_practice": (
-        {
-            "isoflop": ((2e4, (4,)),),
-            "seeds": (0,),
-            "dim": 8,
-            "tokens": (64, 128),
-            "unique": 100,
-            "fresh_seeds": (0,),
-            "repeated_seeds": (0,),
-            "depth": 1,
-            "batch_size": 2,
-            "context_length": 16,
-        },
-        {(scaling, "LOOKS"): 100, (scaling, "SCORED"): 200},
+        SHORT
+        | {"seeds": (0,), "dim": 8, "tokens": (64, 128), "unique": 100, "fresh_seeds": (0,), "repeated_seeds": (0,)},
+        SCALED,
     ),
     "aligned": ALIGNED,
     "unaligned": ALIGNED,
@@ -182,17 +166,17 @@ SMALL = {  # name -> settings of every variant that has them; constants
     "kindness": ALIGNED,
     "proxies": (ALIGNED[0] | {"rounds": 10}, ALIGNED[1] | {(alignment, "true_goal"): alignment.kindness}),
     "same_beta": (ALIGNED[0] | {"dpo_steps": 8}, ALIGNED[1]),
-    "translator": ({"dim": 8, "depth": 1, "averaged": 2, "train_pairs": 100}, {}),
-    "translator_tricks": ({"dim": 8, "width": 8, "depth": 1, "averaged": 0, "train_pairs": 100}, {}),
-    "tricks_peaks": ({"dim": 8, "depth": 1, "averaged": 0, "train_pairs": 100}, {}),
-    "norm_depth": ({"dim": 8, "depth": 1, "train_pairs": 100}, {}),
-    "next_sentence": ({"dim": 16, "depth": 1, "num_heads": 2}, {(next_sentence, "consecutive"): few_sentence_pairs}),
+    "translator": (PAIRED | {"averaged": 2}, {}),
+    "translator_tricks": (PAIRED | {"width": 8, "averaged": 0}, {}),
+    "tricks_peaks": (PAIRED | {"averaged": 0}, {}),
+    "norm_depth": (PAIRED, {}),
+    "next_sentence": (BY_DIM, {(next_sentence, "consecutive"): few_sentence_pairs}),
     "bert_parallel": (
-        {"dim": 16, "depth": 1, "num_heads": 2, "sentences": 80},
+        BY_DIM | {"sentences": 80},
         {(parallel, "DRAWS"): 2, (parallel, "PAIRS"): 30, (parallel, "LABELS"): 50}
         | {(parallel, "FINE_TUNING"): replace(parallel.FINE_TUNING, steps=3, batch_size=4)},
     ),
-    "bert": ({"dim": 16, "depth": 1, "num_heads": 2, "sentences": 80}, {(few_labels, "DRAWS"): 2}),
+    "bert": (BY_DIM | {"sentences": 80}, {(few_labels, "DRAWS"): 2}),
     "vit": (VIT, {(vit, "SPLIT_IMAGES"): FEW}),
     "vit_digits": (VIT, {(vit, "SPLIT_IMAGES"): FEW}),
     "vit_fine": ({"images": None}, {(vit, "SPLIT_IMAGES"): FEW}),
@@ -203,18 +187,16 @@ SMALL = {  # name -> settings of every variant that has them; constants
     "swin_icons": ICONS,
     "shifted_windows": (SWIN | {"num_heads": (1,)}, {(swin, "SPLIT_IMAGES"): FEW}),
     "mae": (
-        {"dim": 16, "depth": 1, "num_heads": 2, "decoder_dim": 8},
+        BY_DIM | {"decoder_dim": 8},
         {(mae, "SPLIT_IMAGES"): FEW, (mae, "POOL_IMAGES"): 400, (mae, "DRAWS"): 2},
     ),
     "mae_icons": MASKED_ICONS,
     "mae_icons_variants": MASKED_ICONS,
-    "mae_scenes": ({"dim": 16, "depth": 1, "num_heads": 2, "decoder_dim": 8}, {(mae, "SPLIT_IMAGES"): FEW}),
+    "mae_scenes": (BY_DIM | {"decoder_dim": 8}, {(mae, "SPLIT_IMAGES"): FEW}),
     "unet": (
         {},
-        {
-            (unet, "SPLIT_SCENES"): {"validation": 12, "test": 14},
-            (unet, "BACKBONE"): replace(unet.BACKBONE, widths=(4, 4, 4, 4)),
-        }
+        {(unet, "SPLIT_SCENES"): {"validation": 12, "test": 14}}
+        | {(unet, "BACKBONE"): replace(unet.BACKBONE, widths=(4, 4, 4, 4))}
         | {(unet, "instance_scores"): partial(unet.instance_scores, count=6)},
     ),
     "unet_no_skips": ({}, {(unet, "SPLIT_SCENES"): {"validation": 12, "test": 14}}),
@@ -232,32 +214,20 @@ SMALL = {  # name -> settings of every variant that has them; constants
         {(pictures_and_words, "SPLIT_SCENES"): FEW}
         | {(pictures_and_words, "CANDIDATES"): 4, (pictures_and_words, "GROUPS"): 2},
     ),
-    "icon_clip": (
-        {"dim": 8, "depth": 1, "num_heads": 2, "joint_dim": 4},
-        {(icon_words, "VIEWS"): 1, (icon_words, "icons"): few_icons},
-    ),
+    "icon_clip": (BY_DIM | {"dim": 8, "joint_dim": 4}, {(icon_words, "VIEWS"): 1, (icon_words, "icons"): few_icons}),
     "boltzmann": (
         {},
         {(boltzmann, "DRAWS"): 2, (boltzmann, "EPOCHS"): (1,), (boltzmann, "RATES"): (0.01,)}
         | {(boltzmann, "DREAMS"): 20, (boltzmann, "DREAM_STEPS"): 2, (features, "STEPS"): 3, (features, "ROUNDS"): 2}
         | {(boltzmann, "other_learners"): boltzmann.other_learners.__wrapped__},
     ),
-    "text_to_text": (
-        {"dim": 8, "depth": 1, "num_heads": 2, "head_dim": 4, "mlp_dim": 8, "pretraining": 3, "per_task": 5},
-        {(text_to_text, "PLAIN"): 200, (text_to_text, "SCORED"): {"validation": 8, "test": 9}},
-    ),
-    "gaps": (
-        {"dim": 8, "depth": 1, "num_heads": 2, "head_dim": 4, "mlp_dim": 8},
-        {(text_to_text, "PLAIN"): 200, (text_to_text, "SCORED"): {"validation": 8, "test": 9}},
-    ),
-    "t5_layouts": (
-        {"dim": 8, "depth": 1, "num_heads": 2, "head_dim": 4, "mlp_dim": 8, "per_task": 5},
-        {(text_to_text, "PLAIN"): 200, (text_to_text, "SCORED"): {"validation": 8, "test": 9}},
-    ),
+    "text_to_text": (T5 | {"pretraining": 3, "per_task": 5}, ASKED),
+    "gaps": (T5, ASKED),
+    "t5_layouts": (T5 | {"per_task": 5}, ASKED),
     "efficient_attention": ({"dim": 32, "depth": 1, "context_length": 16}, {(efficient, "SCORED"): 200}),
     "experts": ({"dim": 32, "context_length": 16, "mlp_dim": 8}, {(experts, "SCORED"): 200, (experts, "COUNTED"): 100}),
     "tones": (
-        {"dim": 8, "depth": 1, "num_heads": 2, "mlp_dim": 8},
+        BY_DIM | {"dim": 8, "mlp_dim": 8},
         {(speech, "SPLIT_MELODIES"): {"validation": 6, "test": 7}, (speech, "WIDTH"): 2},
     ),
     "mazes": ({"dim": 8, "depth": 1, "hidden_dim": 8, "trajectories": 4}, {(control, "REPEATS"): 1}),

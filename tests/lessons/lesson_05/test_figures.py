@@ -1,7 +1,10 @@
+"""Lesson 05: the figures and results, and the reader of neighbours."""
+
 import numpy as np
+import pytest
 import torch
 
-from course_lib.lessons.lesson_05 import figures
+from course_lib.lessons.lesson_05 import figures, neighbours, results
 
 
 def texts(axes):
@@ -69,3 +72,50 @@ def test_the_root_is_drawn_with_bands_and_a_row_for_each_kind_of_training():
     assert [line.get_ydata().tolist() for line in left.lines[:2]] == [[0.7, 0.7], [1.0, 1e-3]]
     assert [line.get_ydata().tolist() for line in middle.lines[:2]] == [[0.2, 1.0], [2.0, 8.0]]  # medians
     assert [line.get_xdata()[0] for line in right.lines] == [98.0, 88.0, 61]  # a low prediction stands at the edge
+
+
+def test_the_largest_gradients_have_their_share_of_the_squares():
+    assert results.share_of_largest(np.ones(40)) == pytest.approx(0.05)
+    assert results.share_of_largest(np.array([3.0] + [1.0] * 19)) == pytest.approx(9 / 28)
+
+
+def test_at_width_one_the_division_changes_no_gradient_and_at_16_it_makes_the_one_of_the_matrix_smaller():
+    for measured in (results.query_gradients, results.gradient_at_matrix):
+        assert np.array_equal(measured(1, divided=True), measured(1, divided=False))
+    assert (results.gradient_at_matrix(16, divided=True) < results.gradient_at_matrix(16, divided=False) / 2).all()
+
+
+class Oracle(neighbours.NeighbourReader):
+    """Names the words at the given offsets, from the words themselves."""
+
+    def __init__(self, offsets):
+        super().__init__(300, 2, 1, offsets)
+        self.offsets = offsets
+
+    def forward(self, words):
+        return [torch.nn.functional.one_hot(words.roll(-offset, dims=1), 300).float() for offset in self.offsets]
+
+
+def test_a_reader_that_names_the_right_neighbours_scores_one():
+    words = neighbours.sentences()[2][:50]
+    assert neighbours.accuracy(Oracle((-1, +1)), words, (-1, +1)) == 1.0
+    assert neighbours.accuracy(Oracle((-1, -1)), words, (-1, +1)) < 0.7
+
+
+def test_training_is_reproducible():
+    settings = {"task": "both neighbours", "num_heads": 2, "learning_rate": 0.02, "seed": 1, "steps": 3}
+    first, second = (neighbours.train_reader(**settings) for _ in range(2))
+    pairs = zip(first.model.parameters(), second.model.parameters(), strict=True)
+    assert all(torch.equal(a, b) for a, b in pairs) and first.test == second.test
+
+
+def test_one_head_learns_to_find_one_neighbour():
+    result = neighbours.train_reader(task="left only", num_heads=1, learning_rate=0.04, seed=0, steps=250)
+    assert result.test > 0.9
+
+
+def test_where_the_heads_look_are_shares_for_each_word():
+    model = neighbours.NeighbourReader(len(neighbours.vocabularies()[0]), 4, 2, (-1,))
+    weights = neighbours.look(model, "the minister signs".split())
+    assert weights.shape == (2, 3, 3)
+    torch.testing.assert_close(weights.sum(dim=-1), torch.ones(2, 3))

@@ -1,15 +1,17 @@
-"""The learner's models are opened, sampled and measured like the library's."""
-
 import pytest
 import torch
 
+from course_lib.classroom.widgets.votes import told_apart
 from course_lib.data.checkpoints import load_trained
 from course_lib.generation.stepwise import log_probs
 from course_lib.lessons.lesson_08.tasks import TASKS as OF_LESSON_08
-from course_lib.lessons.lesson_10 import learner, recipes, results
+from course_lib.lessons.lesson_10 import learner, playground, recipes, results, taste
+from course_lib.lessons.lesson_10 import recipes as task
 from course_lib.lessons.lesson_10.tasks import TASKS
+from course_lib.models.gpt import GPT, GPTConfig
 from course_lib.training import preference
 from course_lib.training.preference import PPOConfig
+from tests.lessons.common import reached
 
 SOLUTION = {name: task.module or task.reference for name, task in TASKS.items()}
 
@@ -97,3 +99,111 @@ def test_kind_and_unkind_words_of_the_answer_are_marked_and_grammar_is_checked()
 def test_the_line_between_two_penalties():
     near, far = {"KL": 1.0, "true goal": 2.0}, {"KL": 3.0, "true goal": 6.0}
     assert results.between({"KL": 2.0}, near, far) == 4.0
+
+
+GOOD = tuple("the rich farmer helps a famous student .".split())
+BAD = tuple("the strange farmer never helps a student .".split())
+WORDS = tuple("the rich good farmer farmer helps .".split())
+
+
+@pytest.fixture(scope="module")
+def policy():
+    torch.manual_seed(0)
+    return GPT(GPTConfig(vocab_size=len(task.words()), context_length=16, dim=16, depth=1, num_heads=2)).eval()
+
+
+def test_texts_are_prompts_with_answers_and_back_again():
+    answers = task.as_answers([GOOD, BAD])
+    assert task.texts_of(answers) == [GOOD, BAD]
+    assert answers.prompt.shape == (2, 2) and answers.valid.sum(dim=1).tolist() == [len(GOOD) - 1, len(BAD) - 1]
+
+
+def test_kindness_counts_words_of_the_answer_and_no_grammar():
+    answers = task.as_answers([GOOD, BAD, WORDS])
+    assert task.kindness(answers).tolist() == [2, 0, 2]  # never takes one away; prompts do not count
+    assert task.grammatical(answers).tolist() == [True, True, False]
+    assert not task.KIND & task.UNKIND and {*task.KIND, *task.UNKIND} <= {*task.words()}
+
+
+def test_labellers_choose_the_kinder_answer_and_with_noise_now_and_then_the_other(policy):
+    for noise, wrong in ((0.0, (0, 0)), (0.6, (0.2, 0.4))):
+        pair = task.compared(policy, 300, noise, seed=1)
+        gap = task.kindness(pair.chosen) - task.kindness(pair.rejected)
+        assert len(gap) == 300 and (gap != 0).all() and torch.equal(pair.chosen.prompt, pair.rejected.prompt)
+        assert wrong[0] <= (gap < 0).float().mean() <= wrong[1]
+
+
+def test_variants_share_their_first_stages():
+    assert len({task.start_of(settings) for settings in task.POLICIES.values()}) == 1
+    assert task.start_of(task.SETTINGS) != task.start_of(task.replace(task.SETTINGS, seed=1))
+
+
+def test_held_out_prompts_are_of_sentences_that_were_not_read():
+    train = {*task.sentences()["train"]}
+    assert not train & {*task.sentences()["test"]} and len(task.sentences()["validation"]) > 500
+
+
+@pytest.fixture(scope="module")
+def labeller():
+    return playground.labeller(learner.before().model)
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    return tuple(taste.Answered.of(learner.before().model).pairs)
+
+
+def will(text):
+    return text.count("will")
+
+
+def test_votes_for_a_word_teach_that_word_and_no_votes_nothing(pairs):
+    votes = taste.voted(pairs, will, 12)
+    assert taste.learned(votes, pairs).argmax() == taste.recipes.words().index("will") + 1
+    assert not taste.learned("", pairs).any() and not taste.learned(taste.NEITHER * 5, pairs).any()
+    assert sum(taste.foreseen(votes, pairs)[-8:]) >= 7
+
+
+def test_a_friend_votes_until_he_has_chosen_so_often_and_leaves_the_rest_alone(pairs):
+    votes = taste.voted(pairs, will, 12)
+    assert told_apart(votes) == 12 and votes[-1] != taste.NEITHER
+    for vote, (one, other) in zip(votes, pairs, strict=False):
+        expected = "first second neither".split()[0 if will(one) > will(other) else 1 if will(one) < will(other) else 2]
+        assert {"first": taste.FIRST, "second": taste.SECOND, "neither": taste.NEITHER}[expected] == vote
+
+
+def test_the_policy_is_the_best_one_for_its_rewards_and_its_kl_is_right():
+    texts = [("a", "b", "good"), ("a", "b", "old"), ("a", "b", "new")]
+    weights = torch.zeros_like(taste.features(()))
+    weights[taste.recipes.words().index("good") + 1] = 2.0
+    policy = taste.write(texts, weights, beta=0.5)
+    right = TASKS["best_policy"].reference(torch.full((3,), 1 / 3), torch.tensor([2.0, 0.0, 0.0]), 0.5)
+    torch.testing.assert_close(policy.probabilities, right)
+    assert policy.kl == pytest.approx(float((right * (3 * right).log()).sum()), abs=1e-5)
+    assert taste.write(texts, torch.zeros_like(weights), beta=0.5).kl == pytest.approx(0, abs=1e-6)
+
+
+def test_the_goals_can_be_reached_and_are_not_at_the_start(labeller, pairs):
+    assert reached(labeller) == [False, False, False]
+    votes = taste.voted(pairs, will, 20)
+    assert reached(labeller, votes=votes, prompt="our young")[0]
+    assert reached(labeller, votes=votes, prompt="the minister", beta=0.05)[1]
+    assert reached(labeller, votes=labeller.steps["votes"][1], beta=0.01)[2]
+
+
+def test_all_pairs_can_be_compared_and_then_it_says_so(labeller, pairs):
+    assert "There are no more pairs" in labeller.frame(labeller.state(votes=taste.NEITHER * len(pairs))).html
+    with pytest.raises(ValueError, match="votes of a, b and ="):
+        labeller.state(votes="xyz")
+
+
+def test_a_nat_has_its_price():
+    tuned, reward = load_trained("demonstrated").model, load_trained("kindness").model
+    parts = learner.Parts(*(TASKS[name].reference for name in ("token_rewards", "gae")))
+    weights = load_trained("aligned").model.state_dict()
+    course = {"weights": weights, "critic": reward.state_dict(), "points": [learner.measure(tuned, tuned, reward)]}
+    paid = learner.paid(tuned, reward, course)
+    assert len(paid.words) == len(paid.ratios) == len(paid.values) and paid.words[-1] == "<end>"
+    explorer = playground.paid(tuned, reward, course, course, parts)
+    assert f"The score of this answer is {paid.score:.1f}" in explorer.frame().html
+    assert reached(explorer) == [False, False] and reached(explorer, trace=0.0) == [False, True]

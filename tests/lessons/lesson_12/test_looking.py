@@ -1,10 +1,67 @@
+import itertools
+
+import numpy as np
 import pytest
 import torch
 
+from course_lib.data.checkpoints import load_trained
 from course_lib.data.digits import LabelledImages
 from course_lib.layers import windows
 from course_lib.layers.windows import WindowAttention
-from course_lib.lessons.lesson_12 import learner, looking
+from course_lib.lessons.lesson_12 import crossing, learner, looking
+from course_lib.lessons.lesson_12 import playground as play
+from course_lib.lessons.lesson_12.tasks import TASKS
+from tests.lessons.common import reached
+
+
+def test_the_marks_lie_on_either_side_of_a_border_and_the_label_says_whether_they_differ():
+    pixels, labels = crossing.marks(200, 0)
+    patches = pixels[:, 0, ::4, ::4]
+    across = torch.stack([patches[:, :, 1:3], patches.mT[:, :, 1:3]], dim=1)  # side by side, or one below the other
+    for picture, pair, label in zip(patches, across, labels, strict=True):
+        marked = (pair != 0.5).all(dim=-1)
+        assert marked.sum() == 1 and (picture != 0.5).sum() == 2
+        left, right = pair[marked][0]
+        assert (left != right) == label
+    assert 0.3 < labels.float().mean() < 0.7
+
+
+@pytest.mark.parametrize("shifted", [False, True])
+def test_without_a_shift_the_scores_are_a_sum_over_windows_and_with_one_they_are_not(shifted):
+    torch.manual_seed(0)
+    model = crossing.build(shifted=shifted, seed=0)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.8)
+    board = torch.full((4, 1, 16, 16), 0.5)
+    for number, (left, right) in enumerate(itertools.product((0.0, 1.0), repeat=2)):
+        board[number, :, 4:8, 4:8], board[number, :, 4:8, 8:12] = left, right
+    dark, mixed, turned, light = model.eval()(board).detach()
+    assert torch.allclose(dark + light, mixed + turned, atol=1e-3) != shifted
+
+
+def test_a_training_tells_its_losses_and_the_share_that_is_right():
+    found = crossing.learn(shifted=True, steps=3)
+    assert len(found.losses) == 3
+    assert 0 <= found.right <= 1
+
+
+def test_each_step_has_digits_of_its_own_and_they_are_standardised():
+    (images, labels), (again, _), (others, _) = (learner.batch(4, step) for step in (0, 0, 1))
+    assert images.shape == (4, 1, 32, 32) and len(labels) == 4
+    assert torch.equal(images, again) and not torch.equal(images, others)
+    assert images.min() == -2  # black: (0 - 0.5) / 0.25
+
+
+def test_the_test_batch_is_the_test_digits_standardised():
+    digits, (images, labels) = learner.test_digits(5), learner.test_batch(5)
+    torch.testing.assert_close(images, (digits.pixels - 0.5) / 0.25)
+    assert torch.equal(labels, digits.labels)
+
+
+def test_an_untrained_network_of_hers_can_be_watched():
+    model = TASKS["swin"].module(1, 10, 4, 8, (2, 2), (1, 2), 4)
+    figure = learner.showing(learner.test_digits(20))(model)
+    assert len(figure.axes) == 6
 
 
 def layer(size, shift, bias_std=0.5):
@@ -83,3 +140,44 @@ def test_switched_is_a_share_for_each_switch():
     found = looking.switched(LabelledImages(digits.pixels, digits.labels))
     assert list(found) == list(looking.SWITCHES)
     assert all(0 <= value <= 1 for value in found.values())
+
+
+@pytest.mark.parametrize("shifted", [True, False])
+@pytest.mark.parametrize("blocks", [1, 2, 3, 4])
+def test_the_rule_of_reach_is_what_a_gradient_finds(blocks, shifted):
+    found = looking.reach(blocks, shifted=shifted)
+    assert torch.equal(play.reach(3 * 8 + 3, blocks, side=8, shifted=shifted), found)
+
+
+def test_reach_has_three_goals_and_each_can_be_reached():
+    explorer = play.reached_by()
+    assert reached(explorer) == [False, False, False]
+    assert reached(explorer, blocks=4) == [True, False, False]
+    assert reached(explorer, patch=1, blocks=2) == [False, True, False]
+    assert reached(explorer, patch=6, blocks=2, stage=4) == [False, False, True]
+    assert reached(explorer, patch=1, blocks=2, shift=False) == [False, False, False]
+
+
+def test_a_position_beyond_a_small_map_is_its_last():
+    explorer = play.reached_by()
+    assert "Position 16 (row 4, column 4) of stage 2" in explorer.frame({"patch": 60, "stage": 4}).alt
+    assert explorer.frame().html.count("<img") == 64
+    assert explorer.stepper().count("<details") == 8
+
+
+@pytest.fixture(scope="module")
+def reader():
+    return play.reader(load_trained("swin").model)
+
+
+def test_the_examples_are_read_right_and_need_their_preparation(reader):
+    for name, digit in {"a three": 3, "a seven": 7, "a four": 4}.items():
+        drawing = play.on_the_pad(play.EXAMPLES[name])
+        assert f"Prepared, it says {digit}" in reader.frame({"pad": drawing}).alt
+    assert reader.stepper().count("<details") == 3
+
+
+def test_empty_paper_reaches_no_goal_and_is_told(reader):
+    paper = np.zeros((play.PAD, play.PAD), np.uint8)
+    assert reached(reader, pad=paper) == [False, False]
+    assert "Draw a digit" in reader.frame({"pad": paper}).alt
