@@ -17,15 +17,12 @@ from tests.lessons.common import reached
 
 
 def test_each_change_alone_changes_the_picture_and_no_other_does():
-    pixels = looking.one_of_each().pixels
+    pixels, labels = looking.one_of_each()
+    assert labels.tolist() == list(range(10))
     assert torch.equal(looking.NOTHING(pixels, torch.Generator()), pixels)
     seen = [looking.changed_by(name, pixels) for name in (*recipes.CHANGES, "all")]
     assert all((one != pixels).flatten(1).any(dim=1).all() for one in seen)
     assert not any(torch.equal(a, b) for n, a in enumerate(seen) for b in seen[:n])
-
-
-def test_one_of_each_is_ten_digits_in_order():
-    assert looking.one_of_each().labels.tolist() == list(range(10))
 
 
 def test_brightness_can_be_read_from_a_feature_that_is_brightness_and_from_no_other():
@@ -40,8 +37,12 @@ def test_alignment_and_uniformity_of_known_points():
     assert torch.allclose(torch.tensor(sphere), torch.tensor([2.0, -4.0, 0.0]))
 
 
+def vote(h, stored, labels, k):
+    return labels[:1].expand(len(h))
+
+
 def test_the_log_asks_the_neighbours_now_and_then_and_counts_each_step():
-    log = learner.Log(learner.fresh(), lambda h, stored, labels, k: labels[:1].expand(len(h)), steps=22)
+    log = learner.Log(learner.fresh(), vote, steps=22)
     for step in range(22):
         log(5 - step)
     assert log.steps == [0, 20, 22] and log.losses == [5.0 - step for step in range(22)]
@@ -50,7 +51,7 @@ def test_the_log_asks_the_neighbours_now_and_then_and_counts_each_step():
 
 def test_a_training_that_is_stopped_ends_after_its_step_with_the_length_as_planned_and_a_last_vote():
     display = Silent()
-    log = learner.Log(learner.fresh(), lambda h, stored, labels, k: labels[:1].expand(len(h)), display, steps=9)
+    log = learner.Log(learner.fresh(), vote, display, steps=9)
     batches, seen = learner.UntilStopped([torch.zeros(1)] * 9, display), []
     for batch in batches:
         seen.append(batch)
@@ -80,9 +81,8 @@ def test_all_draws_and_seeds_are_there(capsys):
     assert len(measures.measured()) == 4 * len(measures.COUNTS)
     measures.show()
     assert "fine-tuned" in capsys.readouterr().out
-    assert {name: len(seeds) for name, seeds in across.measured().items()} == {
-        "pixels": 1, "untrained": 3, across.SAME: 3, across.OTHER: 3
-    }  # fmt: skip
+    seeds = {name: len(seeds) for name, seeds in across.measured().items()}
+    assert seeds == {"pixels": 1, "untrained": 3, across.SAME: 3, across.OTHER: 3}
 
 
 def test_fine_tuning_leaves_the_encoder_as_it_was():

@@ -39,9 +39,6 @@ def test_along_the_cells_a_gradient_is_multiplied_by_the_forget_gates_alone():
     long, short = (remember.left_over(kind, 50, backward) for kind in ("LSTM, long bias", "LSTM, bias 1"))
     share = 1 / (1 + math.exp(-remember.long_bias(50)))
     assert long == pytest.approx(share**50, abs=0.03) and short < 1e-4
-
-
-def test_the_bias_of_the_exercise_is_the_one_of_the_card():
     assert TASKS["long_bias"].reference(50, 0.55) == pytest.approx(remember.long_bias(50), abs=0.05)
 
 
@@ -69,11 +66,8 @@ def test_the_cell_states_shown_while_it_learns_are_those_of_the_model():
 
 
 def test_a_layer_of_four_parts_costs_four_times_as_much():
-    def layer(units):
-        head = 2 * units * 10
-        return learner.operations(character_model(units)) - head
-
-    assert layer(16) == 4 * 2 * 16 * (10 + 16)
+    head = 2 * 16 * 10
+    assert learner.operations(character_model(16)) - head == 4 * 2 * 16 * (10 + 16)
     assert 0 <= learner.accuracy(character_model(), ROWS) <= 1
     assert learner.smoothed([1.0, 3.0, 5.0, 7.0], 2) == [2.0, 6.0]
 
@@ -114,43 +108,30 @@ def test_a_sentence_ends_with_its_full_stop_and_a_paragraph_with_its_line():
     assert units.since_sentence("Ab. C\nd 1.5").tolist() == [0, 1, 2, 0, 1, 2, 0, 1, 2, 3, 4]
 
 
-def test_an_apostrophe_is_no_quotation_mark():
+def test_an_apostrophe_is_no_quotation_mark_and_the_distance_begins_anew_at_each_mark():
     text = "it's 'one two' and 'x' isn't\nhere"
-    quoted = "".join(letter for letter, inside in zip(text, units.quoted(text), strict=True) if inside)
-    behind = "".join(letter for letter, after in zip(text, units.behind_quotation(text), strict=True) if after)
-    assert quoted == "'one two'x" and behind == "' and ' isn"
-    assert not (units.quoted(text) & units.behind_quotation(text)).any()
+    inside, behind = units.quoted(text), units.behind_quotation(text)
+    marked = ["".join(letter for letter, yes in zip(text, some, strict=True) if yes) for some in (inside, behind)]
+    assert marked == ["'one two'x", "' and ' isn"] and not (inside & behind).any()
+    assert units.since_mark("say 'ab' to us").tolist()[:11] == [0, 0, 0, 0, 0, 1, 2, 0, 1, 2, 3]
 
 
 def test_correlation_and_auc_are_those_of_the_textbook():
-    count, noise = torch.arange(100), torch.randn(100, generator=torch.Generator().manual_seed(0))
+    count, noise = torch.arange(100), torch.randn(100)
     r = units.correlation(torch.stack([2 * count + 1.0, -count + 3.0, noise], dim=1), count)
-    assert r[:2].tolist() == pytest.approx([1, -1]) and r[2] == pytest.approx(
-        torch.corrcoef(torch.stack([noise, count.float()]))[0, 1].item(), abs=1e-5
-    )
-    label = torch.tensor([False, True, False, True])
-    found = units.auc(torch.tensor([[1.0, 4], [2, 3], [3, 2], [4, 1]]), label)
+    of_noise = torch.corrcoef(torch.stack([noise, count.float()]))[0, 1].item()
+    assert r.tolist() == pytest.approx([1, -1, of_noise], abs=1e-5)
+    found = units.auc(torch.tensor([[1.0, 4], [2, 3], [3, 2], [4, 1]]), torch.tensor([False, True, False, True]))
     assert found.tolist() == pytest.approx([0.75, 0.25])
 
 
 def test_a_unit_is_chosen_on_validation_text_and_graded_on_test_text(model, monkeypatch):
     texts = ["a" * 70 + ". " + "b" * 30, "c" * 90 + ". " + "d" * 10]
-    count = torch.stack([units.since_sentence(text) for text in texts]).float()
-    noise = torch.randn(2, 102, generator=torch.Generator().manual_seed(0))
-    inside = {"validation": [count, noise], "test": [noise, count]}
-
-    def read_split(_, split, characters):
-        return units.Reading(texts, torch.stack(inside[split], dim=-1), None)
-
-    monkeypatch.setattr(units, "read_split", read_split)
+    count, noise = torch.stack([units.since_sentence(text) for text in texts]).float(), torch.randn(2, 102)
+    inside = {"validation": torch.stack([count, noise], -1), "test": torch.stack([noise, count], -1)}
+    monkeypatch.setattr(units, "read_split", lambda _, split, characters: units.Reading(texts, inside[split], None))
     found = units.search(model, units.since_sentence, units.correlation)
     assert found.unit == 0 and found.validation == pytest.approx(1) and abs(found.test) < 0.5
-
-
-def test_the_distance_from_a_mark_begins_anew_at_each_of_them():
-    text = "say 'ab' to us"
-    assert units.since_mark(text).tolist()[4:11] == [0, 1, 2, 0, 1, 2, 3]
-    assert not units.since_mark(text)[:4].any()
 
 
 OWN = "We read the whole text again. It takes a long time to finish. Nothing else has to be done."
@@ -167,17 +148,15 @@ def reader():
 
 
 def test_the_machine_is_an_lstm_whose_gates_stand_still(machine):
-    state = machine.state(f=0.8, i=0.6, o=0.3, signal="up, then down")
     biases = torch.logit(torch.tensor([0.6, 0.8, 0.5, 0.3]))
     biases[2] = 0  # the proposal comes from x alone
     weights, its = torch.tensor([[0.0], [0.0], [1.0], [0.0]]), LSTMState(torch.zeros(1, 1), torch.zeros(1, 1))
     cells, outputs = [], []
     for g in play.SIGNALS["up, then down"]:
-        x = torch.atanh(torch.tensor([[g]], dtype=torch.float32))
-        its = lstm_step(x, its, weights, torch.zeros(4, 1), biases)
+        its = lstm_step(torch.atanh(torch.tensor([[g]]).float()), its, weights, torch.zeros(4, 1), biases)
         cells.append(its.c.item())
         outputs.append(its.h.item())
-    found = play.run(state)
+    found = play.run(machine.state(f=0.8, i=0.6, o=0.3, signal="up, then down"))
     assert np.allclose(found.cell, cells, atol=1e-5) and np.allclose(found.output, outputs, atol=1e-5)
 
 

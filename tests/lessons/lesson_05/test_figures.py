@@ -19,24 +19,21 @@ def test_the_bottleneck_draws_arrows_only_for_weights_that_count():
 
 
 def test_the_mechanism_shows_the_numbers_of_one_query():
-    keys, values = torch.tensor([[2.0, 0.0], [0.0, 2.0]]), torch.tensor([[4.0, 0.0], [0.0, 4.0]])
+    keys, values = 2 * torch.eye(2), 4 * torch.eye(2)
     scores = torch.tensor([1.0, 0.0])
     fig = figures.mechanism(["one", "two"], torch.tensor([1.0, 0.0]), keys, scores, scores.softmax(dim=0), values)
-    shown = texts(fig.axes[0])
-    assert {"0.731", "0.269", "(2, 0)", "(2.92, 1.08)", "query q = (1, 0)"} <= set(shown)
+    assert {"0.731", "0.269", "(2, 0)", "(2.92, 1.08)", "query q = (1, 0)"} <= set(texts(fig.axes[0]))
 
 
 def test_the_query_meets_every_key_and_each_weight_its_value():
     keys, scores = torch.eye(4), torch.tensor([1.0, 0.0, 2.0, 1.0])
     axes = figures.mechanism(list("abcd"), keys[0], keys, scores, scores.softmax(dim=0), keys[:, :2]).axes[0]
-    rows = [text.get_position()[1] for text in axes.texts if text.get_text() in "abcd"]
-    for sign in "·×":
-        assert [text.get_position()[1] for text in axes.texts if text.get_text() == sign] == rows
-    (line,) = (
-        line for line in axes.lines if len({*line.get_xdata()}) < len(line.get_xdata())
-    )  # from the query upwards
-    assert max(line.get_ydata()) == max(rows) and min(line.get_ydata()) < min(rows)
-    assert {text.get_position()[0] for text in axes.texts if text.get_text() == "·"} == set(line.get_xdata())
+    places = {sign: [text.get_position() for text in axes.texts if text.get_text() == sign] for sign in "abcd·×"}
+    rows = [places[letter][0][1] for letter in "abcd"]
+    assert all([y for _, y in places[sign]] == rows for sign in "·×")
+    (upwards,) = (line for line in axes.lines if len({*line.get_xdata()}) < len(line.get_xdata()))  # from the query
+    assert max(upwards.get_ydata()) == max(rows) and min(upwards.get_ydata()) < min(rows)
+    assert {x for x, _ in places["·"]} == set(upwards.get_xdata())
 
 
 def test_lengths_are_drawn_for_each_variant_and_the_prediction_stands_at_the_longest():

@@ -53,26 +53,19 @@ def test_a_demonstration_is_printed_with_its_mask_and_its_end_token_is_scored():
 
 def test_the_solutions_are_what_the_library_computes(tuned, answers):
     new = learner.log_probs(tuned, answers).detach()
-    old, scores = new - 0.3 * torch.randn_like(new), torch.randn(len(new))
-    valid = answers.valid
-    torch.testing.assert_close(
-        SOLUTION["clipped"](new[valid], old[valid], old[valid], 0.2),
-        preference.clipped_objective(new, old, old, clip=0.2, valid=valid),
-    )
-    torch.testing.assert_close(
-        SOLUTION["token_rewards"](scores, new, old, valid, 0.1),
-        preference.penalised_rewards(scores, new, old, beta=0.1, valid=valid),
-    )
-    values = torch.nn.functional.pad(old, (0, 1))
-    torch.testing.assert_close(
-        SOLUTION["gae"](new, old, 0.9, 0.8), preference.advantages(new, values, discount=0.8, trace=0.9)
-    )
+    old, scores, valid = new - 0.3 * torch.randn_like(new), torch.randn(len(new)), answers.valid
     shown = recipes.as_answers([tuple("the rich farmer helps .".split()), tuple("he will help him .".split())])
-    gpt = learner.library(tuned)
-    mask = torch.nn.functional.pad(shown.valid, (shown.prompt.shape[1], 0))
-    torch.testing.assert_close(
-        SOLUTION["sft_loss"](gpt(shown.whole), shown.whole, mask), preference.demonstration_loss(gpt, shown)
-    )
+    gpt, mask = learner.library(tuned), torch.nn.functional.pad(shown.valid, (shown.prompt.shape[1], 0))
+    clipped = preference.clipped_objective(new, old, old, clip=0.2, valid=valid)
+    paid = preference.penalised_rewards(scores, new, old, beta=0.1, valid=valid)
+    gae = preference.advantages(new, torch.nn.functional.pad(old, (0, 1)), discount=0.8, trace=0.9)
+    for found, expected in (
+        (SOLUTION["clipped"](new[valid], old[valid], old[valid], 0.2), clipped),
+        (SOLUTION["token_rewards"](scores, new, old, valid, 0.1), paid),
+        (SOLUTION["gae"](new, old, 0.9, 0.8), gae),
+        (SOLUTION["sft_loss"](gpt(shown.whole), shown.whole, mask), preference.demonstration_loss(gpt, shown)),
+    ):
+        torch.testing.assert_close(found, expected)
     assert PPOConfig().clip == 0.2
 
 
@@ -86,8 +79,8 @@ def test_the_reference_has_no_distance_from_itself_and_checks_are_fractions(tune
 
 def test_eight_words_are_counted_with_the_full_stop():
     texts = ("the rich farmer helps my good friend .", "the rich farmer helps my rich good friend .")
-    eight, nine = (tuple(text.split()) for text in texts)
-    assert learner.eight_words(recipes.as_answers([eight, nine])).tolist() == [True, False]
+    answers = recipes.as_answers([tuple(text.split()) for text in texts])
+    assert learner.eight_words(answers).tolist() == [True, False]
 
 
 def test_kind_and_unkind_words_of_the_answer_are_marked_and_grammar_is_checked():
@@ -168,8 +161,8 @@ def test_a_friend_votes_until_he_has_chosen_so_often_and_leaves_the_rest_alone(p
     votes = taste.voted(pairs, will, 12)
     assert told_apart(votes) == 12 and votes[-1] != taste.NEITHER
     for vote, (one, other) in zip(votes, pairs, strict=False):
-        expected = "first second neither".split()[0 if will(one) > will(other) else 1 if will(one) < will(other) else 2]
-        assert {"first": taste.FIRST, "second": taste.SECOND, "neither": taste.NEITHER}[expected] == vote
+        more = will(one) - will(other)
+        assert vote == (taste.FIRST if more > 0 else taste.SECOND if more < 0 else taste.NEITHER)
 
 
 def test_the_policy_is_the_best_one_for_its_rewards_and_its_kl_is_right():

@@ -5,7 +5,6 @@ import pytest
 import torch
 
 from course_lib.data.checkpoints import load_trained
-from course_lib.data.digits import LabelledImages
 from course_lib.layers import windows
 from course_lib.layers.windows import WindowAttention
 from course_lib.lessons.lesson_12 import crossing, learner, looking
@@ -41,8 +40,7 @@ def test_without_a_shift_the_scores_are_a_sum_over_windows_and_with_one_they_are
 
 def test_a_training_tells_its_losses_and_the_share_that_is_right():
     found = crossing.learn(shifted=True, steps=3)
-    assert len(found.losses) == 3
-    assert 0 <= found.right <= 1
+    assert len(found.losses) == 3 and 0 <= found.right <= 1
 
 
 def test_each_step_has_digits_of_its_own_and_they_are_standardised():
@@ -50,9 +48,6 @@ def test_each_step_has_digits_of_its_own_and_they_are_standardised():
     assert images.shape == (4, 1, 32, 32) and len(labels) == 4
     assert torch.equal(images, again) and not torch.equal(images, others)
     assert images.min() == -2  # black: (0 - 0.5) / 0.25
-
-
-def test_the_test_batch_is_the_test_digits_standardised():
     digits, (images, labels) = learner.test_digits(5), learner.test_batch(5)
     torch.testing.assert_close(images, (digits.pixels - 0.5) / 0.25)
     assert torch.equal(labels, digits.labels)
@@ -92,10 +87,8 @@ def test_a_roll_without_the_mask_does_not_equal_padding(monkeypatch):
 def test_an_offset_map_shows_where_the_key_lies_as_seen_from_the_query():
     attn = layer(2, 0)
     found, bias = looking.offset_maps(attn), attn.position_bias(2).detach()[0]
-    below, above = bias[:, 0, 2], bias[:, 2, 0]  # the key's place is 2, then 0: a row below the query, a row above
-    torch.testing.assert_close(found[:, 2, 1], below)
-    torch.testing.assert_close(found[:, 0, 1], above)
-    torch.testing.assert_close(found[:, 1, 2], bias[:, 0, 1])
+    for place, key in {(2, 1): bias[:, 0, 2], (0, 1): bias[:, 2, 0], (1, 2): bias[:, 0, 1]}.items():
+        torch.testing.assert_close(found[:, *place], key)  # a row below the query, a row above, a column to the right
 
 
 def test_news_stays_in_a_window_that_never_moves_and_travels_with_one_that_does():
@@ -111,14 +104,15 @@ def test_the_price_of_swin_is_linear_in_the_pixels_and_that_of_a_vit_is_not():
 
 
 def test_every_switch_changes_the_answer_and_none_touches_the_model_of_the_next():
-    digits = learner.test_digits(60)
-    model = looking.load_trained("swin").model
+    digits, model = learner.test_digits(60), looking.load_trained("swin").model
     for name, change in looking.SWITCHES.items():
         other = looking.load_trained("swin").model
         change(other)
         with torch.no_grad():
             same = torch.allclose(other(digits.pixels), model(digits.pixels), atol=1e-4)
         assert same == (name == "as trained"), name
+    found = looking.switched(digits)
+    assert list(found) == list(looking.SWITCHES) and all(0 <= value <= 1 for value in found.values())
 
 
 def test_an_effective_field_sums_to_100_and_has_most_in_its_own_patch():
@@ -133,13 +127,6 @@ def test_an_empty_picture_stirs_nothing_and_a_digit_both_stages():
     found = looking.stirred(model, digits.pixels)
     assert [tuple(stage.shape) for stage in found] == [(8, 8), (4, 4)]
     assert all(stage.max() > 0 for stage in found)
-
-
-def test_switched_is_a_share_for_each_switch():
-    digits = learner.test_digits(40)
-    found = looking.switched(LabelledImages(digits.pixels, digits.labels))
-    assert list(found) == list(looking.SWITCHES)
-    assert all(0 <= value <= 1 for value in found.values())
 
 
 @pytest.mark.parametrize("shifted", [True, False])

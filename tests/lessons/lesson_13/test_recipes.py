@@ -34,9 +34,8 @@ def test_a_batch_depends_on_the_seed_and_the_split_alone():
 
 def test_no_batch_is_seen_twice_by_one_seed_or_by_two(monkeypatch):
     seen, hidden_batch = [], task.hidden_batch
-    monkeypatch.setattr(
-        task, "hidden_batch", lambda *args, seed: seen.append((args[1], seed)) or hidden_batch(*args, seed=seed)
-    )
+    spy = lambda *args, seed: seen.append((args[1], seed)) or hidden_batch(*args, seed=seed)  # noqa: E731
+    monkeypatch.setattr(task, "hidden_batch", spy)
     for seed in (0, 1):
         task.pretrain(replace(TINY, seed=seed))
     seeds = [seed for split, seed in seen if split == "train"]
@@ -76,25 +75,20 @@ def test_fine_tuning_starts_from_the_given_weights_and_trains_all_of_them(pretra
 
 def test_four_variants_learn_from_the_same_labels(pretrained, monkeypatch):
     monkeypatch.setattr(task, "FINE_TUNING", {"fine-tuned": QUICK, "scratch": replace(QUICK, steps=2)})
-    seen, fine_tune = [], task.fine_tune
-    monkeypatch.setattr(
-        task, "fine_tune", lambda model, *rest, **named: seen.append((model, *rest)) or fine_tune(model, *rest, **named)
-    )
-    matrices, build = [], task.encoder_of
-    monkeypatch.setattr(
-        task,
-        "encoder_of",
-        lambda mae, **named: matrices.append(mae.encoder.blocks[0].ffn.up_proj.weight) or build(mae, **named),
-    )
+    seen, fine_tune, learned = [], task.fine_tune, pretrained.encoder.blocks[0].ffn.up_proj.weight
+
+    def spy(model, given, recipe):
+        seen.append((given.pixels, torch.equal(model.blocks[0].ffn.up_proj.weight, learned), recipe.steps, recipe.seed))
+        return fine_tune(model, given, recipe)
+
+    monkeypatch.setattr(task, "fine_tune", spy)
     scores = [task.compare(pretrained, count=20, draw=draw, split="validation") for draw in (0, 0, 1)]
     assert scores[0] == scores[1] != scores[2]
-    assert list(scores[0]) == ["fine-tuned", "scratch", "linear probe", "pixels"] and all(
-        0 <= score <= 1 for score in scores[0].values()
-    )
-    learned = pretrained.encoder.blocks[0].ffn.up_proj.weight
-    assert [torch.equal(matrix, learned) for matrix in matrices[:3]] == [True, True, False]  # the last from scratch
-    assert all(torch.equal(images.pixels, seen[0][1].pixels) for _, images, _ in seen[:4])
-    assert [(recipe.steps, recipe.seed) for _, _, recipe in seen] == [(3, 0), (2, 0)] * 2 + [(3, 1), (2, 1)]
+    assert list(scores[0]) == ["fine-tuned", "scratch", "linear probe", "pixels"]
+    assert all(0 <= score <= 1 for score in scores[0].values())
+    assert all(torch.equal(pixels, seen[0][0]) for pixels, *_ in seen[:4])
+    told = [(started, steps, seed) for _, started, steps, seed in seen]
+    assert told == [(True, 3, 0), (False, 2, 0)] * 2 + [(True, 3, 1), (False, 2, 1)]
 
 
 def test_the_probe_reads_the_mean_of_all_patches(pretrained):
@@ -107,12 +101,11 @@ def test_the_probe_reads_the_mean_of_all_patches(pretrained):
 
 
 def test_scores_are_means_and_spreads_over_the_draws(pretrained, monkeypatch):
-    monkeypatch.setattr(task, "FINE_TUNING", {"fine-tuned": QUICK, "scratch": QUICK})
-    monkeypatch.setattr(task, "COUNTS", (20,))
-    monkeypatch.setattr(task, "DRAWS", 2)
-    draws = [task.compare(pretrained, count=20, draw=draw) for draw in (0, 1)]
+    constants = {"FINE_TUNING": {"fine-tuned": QUICK, "scratch": QUICK}, "COUNTS": (20,), "DRAWS": 2}
+    for name, value in constants.items():
+        monkeypatch.setattr(task, name, value)
+    one, other = (task.compare(pretrained, count=20, draw=draw) for draw in (0, 1))
     scores = task.few_label_scores(pretrained)
-    for name in draws[0]:
-        accuracies = [draw[name] for draw in draws]
-        assert scores[f"accuracy, 20 labels, {name}"] == pytest.approx(statistics.mean(accuracies))
-        assert scores[f"accuracy, 20 labels, {name}, spread"] == pytest.approx(statistics.stdev(accuracies))
+    for name, both in {name: (one[name], other[name]) for name in one}.items():
+        assert scores[f"accuracy, 20 labels, {name}"] == pytest.approx(statistics.mean(both))
+        assert scores[f"accuracy, 20 labels, {name}, spread"] == pytest.approx(statistics.stdev(both))
