@@ -85,18 +85,6 @@ def test_the_box_answers_by_the_softmax_that_it_is_given():
 ENGLISH, FRENCH = vocabularies()
 
 
-class Echo(nn.Module):
-    """Names a French word for each English one in the middle, by a table."""
-
-    def __init__(self, table):
-        super().__init__()
-        self.table = table
-
-    def forward(self, seen):
-        middle = seen[:, seen.shape[1] // 2]
-        return nn.functional.one_hot(torch.tensor([self.table[int(i)] for i in middle]), len(FRENCH)).float()
-
-
 def build(reach, width):
     seen = (2 * reach + 1) * width
     return nn.Sequential(nn.Embedding(len(ENGLISH), width), nn.Flatten(), nn.Linear(seen, len(FRENCH)))
@@ -105,13 +93,10 @@ def build(reach, width):
 def test_each_word_stands_in_the_middle_of_its_neighbours_and_before_its_first_french_word():
     pair = translate("the ministers do not sign the new agreement .")
     rows = words.word_table([pair], 1)
-    first = next(row for row in rows.tolist() if row[1] == ENGLISH.token_to_id("agreement"))
-    assert first == [
-        ENGLISH.token_to_id("new"), ENGLISH.token_to_id("agreement"), ENGLISH.token_to_id("."),
-        FRENCH.token_to_id("accord"),
-    ]  # fmt: skip
+    new, agreement, stop, no = map(ENGLISH.token_to_id, ("new", "agreement", ".", "not"))
+    assert [new, agreement, stop, FRENCH.token_to_id("accord")] in rows.tolist()
     answers = {row[1]: row[3] for row in rows.tolist()}
-    assert answers[ENGLISH.token_to_id("not")] == FRENCH.token_to_id("ne")  # not the second of its two, "pas"
+    assert answers[no] == FRENCH.token_to_id("ne")  # not the second of its two, "pas"
     assert ENGLISH.pad_id in rows[:, 0]  # nothing stands before the first word
 
 
@@ -137,7 +122,12 @@ def test_what_it_costs_and_how_often_it_is_right_is_measured():
 
 def test_a_sentence_gets_one_french_word_for_each_of_its_own_in_its_order():
     pairs = {"the": "la", "european": "européenne", "area": "zone", ".": "."}
-    echo = Echo({ENGLISH.token_to_id(english): FRENCH.token_to_id(french) for english, french in pairs.items()})
+    table = {ENGLISH.token_to_id(english): FRENCH.token_to_id(french) for english, french in pairs.items()}
+
+    def echo(seen):  # a French word for each English one in the middle
+        middle = seen[:, seen.shape[1] // 2].tolist()
+        return nn.functional.one_hot(torch.tensor([table[i] for i in middle]), len(FRENCH)).float()
+
     for reach in (0, 3):
         model = words.Measured(model=echo, reach=reach, parameters=0, operations=0, accuracy=0, new_pairs=0)
         assert words.translate(model, "the european area .") == ["la", "européenne", "zone", "."]

@@ -18,11 +18,8 @@ class Uniform(torch.nn.Module):
         return torch.zeros(*tokens.shape, len(tokenized_prose().tokenizer)), None
 
 
-def test_a_model_without_preferences_has_the_size_of_its_vocabulary_as_perplexity():
+def test_a_model_without_preferences_has_the_size_of_its_vocabulary_as_perplexity_and_longer_n_grams_predict_better():
     assert learner.perplexity(Uniform()) == pytest.approx(len(tokenized_prose().tokenizer), rel=1e-5)
-
-
-def test_longer_n_grams_predict_better():
     bigram, trigram = (learner.ngram_perplexity(n) for n in (2, 3))
     assert 9 < bigram < 14 and trigram < bigram - 3
 
@@ -34,8 +31,7 @@ def test_clipping_is_applied_before_the_step():
 
 
 def test_one_unit_has_a_cliff():
-    w, b = torch.full((2,), 5.2), torch.tensor([-2.75, -2.72])
-    below, above = clipping.one_unit_loss(w, b)
+    below, above = clipping.one_unit_loss(torch.full((2,), 5.2), torch.tensor([-2.75, -2.72]))
     assert (below - above).abs() > 0.1
 
 
@@ -52,10 +48,8 @@ def test_the_five_arrangements_take_inputs_and_give_outputs_at_their_own_times()
 
 def test_our_layer_is_that_of_torch():
     ours, theirs = RNN(3, 5), torch.nn.RNN(3, 5, batch_first=True)
-    with torch.no_grad():
-        for part, name in ((ours.ih, "ih"), (ours.hh, "hh")):
-            getattr(theirs, f"weight_{name}_l0").copy_(part.weight)
-            getattr(theirs, f"bias_{name}_l0").copy_(part.bias)
+    values = (ours.ih.weight, ours.hh.weight, ours.ih.bias, ours.hh.bias)
+    theirs.load_state_dict(dict(zip(theirs.state_dict(), values, strict=True)))
     x = torch.randn(2, 7, 3)
     torch.testing.assert_close(ours(x), theirs(x)[0])
 

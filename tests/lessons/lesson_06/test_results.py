@@ -2,13 +2,11 @@
 
 import ast
 import math
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
 
-from course_lib.authoring.lesson_pages import read_lesson
 from course_lib.data.checkpoints import load_trained
 from course_lib.data.translation import translate as gold_translation
 from course_lib.lessons.lesson_06 import learner, official, results
@@ -18,6 +16,7 @@ from course_lib.lessons.lesson_06.recipes.translator import TransformerSettings
 from course_lib.lessons.lesson_06.tasks import TASKS
 from course_lib.lessons.lesson_06.transformer import Place, stream_words, translate
 from course_lib.training.translation import splits
+from tests.lessons.answered import notebook_of
 
 SOLUTION = {name: task.module or task.reference for name, task in TASKS.items()}
 SIZES = {"source_vocab": 228, "target_vocab": 330, "dim": 16, "depth": 1, "num_heads": 2, "mlp_dim": 32}
@@ -53,28 +52,16 @@ def test_before_training_the_vectors_of_pre_norm_grow_and_those_of_post_norm_do_
     assert abs(sizes["post-norm"][-1] - 1) < 0.01 and sizes["pre-norm"][-1] > sizes["pre-norm"][0]
 
 
-def page_functions():
-    notebook = read_lesson(Path(__file__).parents[3] / "notebooks" / "06_transformer.ipynb").notebook
-    return {
-        node.name: ast.get_source_segment(cell.source, node, padded=True)
-        for cell in notebook.cells
-        if cell.cell_type == "code"
-        for node in ast.parse(cell.source).body
-        if isinstance(node, ast.FunctionDef)
-    }
-
-
 def test_the_page_s_beam_search_with_one_beam_is_greedy():
-    names = {"torch": torch, "math": __import__("math"), "beam_step": SOLUTION["beam_step"]}
-    exec(page_functions()["beam_search"].replace("@torch.no_grad()", ""), names)
+    (cell,) = (cell.source for cell in notebook_of("06").cells if "def beam_search(" in cell.source)
+    (search,) = (node for node in ast.parse(cell).body if getattr(node, "name", "") == "beam_search")
+    names = {"torch": torch, "math": math, "beam_step": SOLUTION["beam_step"]}
+    exec(ast.unparse(search), names)
     model, sentences = opened("translator_tricks"), [" ".join(pair.english) for pair in splits().test[:5]]
-
-    def one(*given):
-        return names["beam_search"](*given, k=1)
-
+    one = learner.each_sentence(lambda *given: names["beam_search"](*given, k=1))
     with torch.no_grad():
-        said = learner.translate(model, learner.each_sentence(one), sentences)
-        assert said == learner.translate(model, SOLUTION["greedy"], sentences)
+        found = [learner.translate(model, decode, sentences) for decode in (one, SOLUTION["greedy"])]
+    assert found[0] == found[1]
 
 
 def test_with_one_block_the_last_mlp_is_the_first(monkeypatch):
@@ -104,16 +91,17 @@ def test_the_plateau_is_the_entropy_of_the_words_where_train_and_test_are_alike(
     assert math.isclose(results.unigram_loss(), math.log(3))  # le, juge and the end, each a third
 
 
+def card(**by_name):
+    """Of the validation values of each seed, by name."""
+    rows = zip(*by_name.values(), strict=True)
+    return {"seeds": [{"validation": dict(zip(by_name, of_seed, strict=True))} for of_seed in rows]}
+
+
 def test_the_learning_rate_is_chosen_by_validation_over_all_seeds():
     losses = {1e-3: (1.0, 3.0), 3e-3: (1.5, 1.5), 1e-2: (2.0, 2.0)}
-    card = {
-        "seeds": [
-            {"validation": {f"loss, pre-norm, depth 1, rate {rate:g}": both[seed] for rate, both in losses.items()}}
-            for seed in (0, 1)
-        ]
-    }
-    assert results.best_rate(card, "pre-norm", 1) == 3e-3
-    assert results.best_rate(card, "pre-norm with warm-up", 1) is None
+    found = card(**{f"loss, pre-norm, depth 1, rate {rate:g}": both for rate, both in losses.items()})
+    assert results.best_rate(found, "pre-norm", 1) == 3e-3
+    assert results.best_rate(found, "pre-norm with warm-up", 1) is None
 
 
 def test_marian_is_opened_by_both_libraries():
@@ -131,14 +119,6 @@ def test_the_peaks_are_listed_with_the_best_of_each_variant_in_bold():
 
 
 def test_the_scores_at_each_peak_come_from_both_cards_by_seed():
-    def card(**by_name):
-        return {
-            "seeds": [
-                {"validation": dict(zip(by_name, of_seed, strict=True))}
-                for of_seed in zip(*by_name.values(), strict=True)
-            ]
-        }
-
     quarter, half = tricks.OTHER_PEAKS["paper"]
     tuned = {f"BLEU, paper, peak {quarter:g}": [84.0, 83.0], f"BLEU, paper, peak {half:g}": [66.0, 67.0]}
     found = results.bleu_by_peak(card(**{"BLEU, paper": [79.0, 90.0]}), card(**tuned), "paper")

@@ -83,15 +83,11 @@ def test_each_word_gets_its_tag_and_signs_get_none(tagged):
 
 def test_fine_tuning_starts_from_the_pretrained_backbone_unless_from_scratch(backbone, tagged):
     batch = task.tagged_batch(tagged.train[:2], ["DET|m|s", "NOUN|m|s"])
-    batch = batch._replace(labels=batch.labels.clamp(max=1))
+    words, sentences = batch._replace(labels=batch.labels.clamp(max=1)), batch._replace(labels=torch.tensor([0, 1]))
     still = task.FineTuningSettings(steps=1, learning_rate=1e-12)
-    for kind, given in (
-        (BERTForTokenClassification, batch),
-        (BERTForSequenceClassification, batch._replace(labels=torch.tensor([0, 1]))),
-    ):
+    for kind, given in ((BERTForTokenClassification, words), (BERTForSequenceClassification, sentences)):
         posed = task.Task(kind, 2, given, given, 0.0)
-        tuned = task.fine_tune(backbone, posed, still)
-        scratch = task.fine_tune(backbone, posed, replace(still, scratch=True))
+        tuned, scratch = (task.fine_tune(backbone, posed, replace(still, scratch=fresh)) for fresh in (False, True))
         for name, tensor in backbone.bert.state_dict().items():
             torch.testing.assert_close(tuned.bert.state_dict()[name], tensor, rtol=0, atol=1e-9)
         fresh, learned = (model.bert.blocks[0].attn.q_proj.weight for model in (scratch, tuned))

@@ -3,19 +3,7 @@ import torch
 
 from course_lib.functional.scaling import ScalingLaw
 from course_lib.lessons.lesson_09 import laws, playground, recipes
-from course_lib.lessons.lesson_09.recipes import (
-    Run,
-    ScalingSettings,
-    build,
-    columns,
-    measure,
-    parameters,
-    planned_runs,
-    rate_runs,
-    size_of,
-    train,
-    tuned_rates,
-)
+from course_lib.lessons.lesson_09.recipes import Run, ScalingSettings, build, columns, planned_runs, size_of
 from course_lib.lessons.lesson_09.tasks import TASKS
 
 LAW = ScalingLaw(E=1.0, A=20.0, B=3000.0, alpha=0.4, beta=0.65)
@@ -30,12 +18,9 @@ def run(flops, validation, dim=12, tokens=100, test=None):
     return {"flops": flops, "validation": validation, "dim": dim, "tokens": tokens, "test": test or validation}
 
 
-def test_the_frontier_is_what_no_cheaper_run_beats():
+def test_the_frontier_is_what_no_cheaper_run_beats_and_tokens_are_counted_of_the_first_that_gets_there():
     found = laws.frontier([run(3, 2.5), run(1, 3.0), run(2, 2.0), run(4, 1.9), run(5, 1.95)])
     assert [one["flops"] for one in found] == [1, 2, 4]
-
-
-def test_tokens_are_counted_of_the_first_run_that_gets_there():
     found = laws.tokens_to_reach([run(1, 2.5, tokens=10), run(2, 1.8, tokens=30), run(2, 1.9, tokens=20)], 2.0)
     assert found == {12: 20} and laws.tokens_to_reach([run(1, 2.5)], 2.0) == {12: None}
 
@@ -94,26 +79,20 @@ def test_a_grid_three_budgets_three_shapes_and_one_that_is_larger_than_all():
     assert cost["largest"][0] > 4 * max(cost["grid"] + cost["isoflop"])
 
 
-def test_runs_of_a_budget_cost_the_same():
-    runs = planned_runs(SETTINGS, RATES)["isoflop"]
+def test_runs_of_a_budget_cost_the_same_and_shapes_have_about_as_many_parameters():
+    runs = iter(planned_runs(SETTINGS, RATES)["isoflop"])
     for budget, dims in SETTINGS.isoflop:
-        costs = [6 * size_of(run["dim"], run["depth"]) * run["tokens"] for run in runs[: len(dims)]]
+        costs = [6 * size_of(run["dim"], run["depth"]) * run["tokens"] for _, run in zip(dims, runs, strict=False)]
         assert costs == pytest.approx([budget] * len(dims), rel=0.01)
-        runs = runs[len(dims) :]
-
-
-def test_shapes_have_about_as_many_parameters():
     sizes = [size_of(dim, depth) for depth, dim in (*SETTINGS.shapes, (2, 32))]
     assert max(sizes) / min(sizes) < 1.25
 
 
 def test_the_rate_of_a_size_is_the_best_on_validation_not_on_test():
-    records = [
-        {"dim": 4, "learning_rate": rate, "validation": value, "test": -value}
-        for rate, value in ((1.0, 3.0), (2.0, 2.0), (3.0, 2.5))
-    ]
-    assert tuned_rates(records) == {4: 2.0}
-    assert {run["learning_rate"] for run in rate_runs(SETTINGS)} == set(SETTINGS.rates)
+    tried = {1.0: 3.0, 2.0: 2.0, 3.0: 2.5}
+    records = [{"dim": 4, "learning_rate": rate, "validation": loss, "test": -loss} for rate, loss in tried.items()]
+    assert recipes.tuned_rates(records) == {4: 2.0}
+    assert {run["learning_rate"] for run in recipes.rate_runs(SETTINGS)} == set(SETTINGS.rates)
 
 
 def test_sizes_off_the_grid_take_the_rate_of_the_nearest():
@@ -136,21 +115,18 @@ def little_text(monkeypatch):
 
 
 def test_a_run_is_measured_at_its_end(little_text):
-    result = measure(dim=8, **TINY)
-    assert result["parameters"] == parameters(build(Run(dim=8, **TINY))) == size_of(8, 1)
+    result = recipes.measure(dim=8, **TINY)
+    assert result["parameters"] == recipes.parameters(build(Run(dim=8, **TINY))) == size_of(8, 1)
     assert result["flops"] == 6 * size_of(8, 1) * 128 and result["steps"] == 4
     assert 3 < result["test"] < 5 and len(result["curve"]) >= 4
 
 
 def test_a_sweep_taken_up_later_ends_as_one_that_was_not_stopped(little_text, tmp_path):
-    whole = train(SMALL, checkpoint=tmp_path / "whole").extra["runs"]
+    whole = recipes.train(SMALL, checkpoint=tmp_path / "whole").extra["runs"]
     lines = (tmp_path / "whole/runs.jsonl").read_text().splitlines(keepends=True)
     (tmp_path / "part").mkdir()
     (tmp_path / "part/runs.jsonl").write_text("".join(lines[:5]) + lines[5][:20])
-    part = train(SMALL, checkpoint=tmp_path / "part").extra["runs"]
-    assert [without_time(run) for run in part["grid"]] == [without_time(run) for run in whole["grid"]]
+    part = recipes.train(SMALL, checkpoint=tmp_path / "part").extra["runs"]
+    grids = [[run | {"cpu_seconds": 0} for run in found["grid"]] for found in (part, whole)]
+    assert grids[0] == grids[1]
     assert len(list((tmp_path / "part").rglob("last.pt"))) < len(list((tmp_path / "whole").rglob("last.pt")))
-
-
-def without_time(record):
-    return {name: value for name, value in record.items() if name != "cpu_seconds"}

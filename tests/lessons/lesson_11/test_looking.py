@@ -5,19 +5,15 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from course_lib.data.checkpoints import load_trained
 from course_lib.functional.images import standardise
 from course_lib.functional.positions import fit_positions
-from course_lib.lessons.lesson_11 import figures, learner, looking, official, recipes
-from course_lib.lessons.lesson_11 import icon_recipes as recipes_of_icons
+from course_lib.lessons.lesson_11 import figures, icon_recipes, learner, looking, official, recipes
 from course_lib.lessons.picture import the_picture
 from course_lib.models.vit import ViT
 
 
-def test_an_example_shows_the_category_of_each_drawing():
-    figure = learner.reads(recipes_of_icons.build(recipes_of_icons.IconSettings()))  # one that knows nothing
+def test_an_example_shows_the_category_of_each_drawing_and_calls_it_by_its_name():
+    fresh = icon_recipes.build(icon_recipes.IconSettings())  # one that knows nothing
+    figure, said = learner.reads(fresh), learner.sorts(fresh, learner.icons("test"))
     assert len(figure.axes) == 8 and all("17 %" in axes.get_xlabel() for axes in figure.axes)
-
-
-def test_drawings_are_called_by_their_names():
-    said = learner.sorts(recipes_of_icons.build(recipes_of_icons.IconSettings()), learner.icons("test"))
     assert len(said) == 8 and all(line.endswith(", 17 %") and ": " in line for line in said)
 
 
@@ -79,11 +75,12 @@ def vit():
     return load_trained("vit").model
 
 
-def test_all_patches_visible_is_the_network_itself(vit):
+def test_all_patches_visible_is_the_network_itself_and_with_none_at_all_there_is_still_an_answer(vit):
     coin = the_picture().pixels
     found = looking.classes(vit, coin, torch.arange(16)[None])
     torch.testing.assert_close(found, vit(standardise(coin)).softmax(dim=-1))
     assert found.argmax() == 3
+    assert looking.classes(vit, coin, torch.empty(1, 0, dtype=torch.long)).sum().item() == pytest.approx(1)
 
 
 def test_hidden_patches_are_not_read(vit):
@@ -91,11 +88,6 @@ def test_hidden_patches_are_not_read(vit):
     other = coin.clone()
     other[..., 8:16, 8:16] = torch.rand(8, 8)  # patch 5
     assert torch.equal(*(looking.classes(vit, picture, kept) for picture in (coin, other)))
-
-
-def test_with_no_patch_at_all_there_is_still_an_answer(vit):
-    found = looking.classes(vit, the_picture().pixels, torch.empty(1, 0, dtype=torch.long))
-    assert found.sum().item() == pytest.approx(1)
 
 
 def test_the_class_tokens_row_of_a_rollout_is_without_its_own_share(vit):
@@ -123,12 +115,9 @@ def test_orders_are_the_rollout_from_both_ends_its_mean_and_chance(vit):
     assert not torch.equal(chance[0], chance[1])
 
 
-def test_patches_that_carry_their_positions_along_may_be_shuffled(vit):
+def test_patches_that_carry_their_positions_along_may_be_shuffled_each_picture_in_an_order_of_its_own(vit):
     right = looking.right_shuffled(vit, looking.held_out(60))
     assert right["as it is"] == right["shuffled, each with its position"]
     assert right["shuffled, positions stay"] < right["as it is"] - 0.3
-
-
-def test_each_picture_is_shuffled_in_an_order_of_its_own():
     places = looking.shuffles(6, 16)
     assert (places.sort(dim=1).values == torch.arange(16)).all() and len(places.unique(dim=0)) == 6

@@ -24,7 +24,7 @@ def test_every_kind_of_mask_hides_as_many(kind):
     assert masked.sum(dim=1).tolist() == [24] * 5
 
 
-def test_visible_patches_are_left_as_they_are():
+def test_visible_patches_are_left_as_they_are_and_the_example_beside_the_training_has_three_rows():
     model = icon_recipes.build(icon_recipes.SETTINGS).eval()
     drawings = learner.icons("validation").take(torch.arange(4))
     pixels = drawings.on(1.0)
@@ -32,6 +32,7 @@ def test_visible_patches_are_left_as_they_are():
     visible = ~masked.expand_as(pixels)
     torch.testing.assert_close(filled[visible], pixels[visible], atol=1e-6, rtol=0)
     assert masked.float().mean() == 0.75 and not torch.equal(filled, pixels)
+    assert len(learner.showing(count=4)(model).axes) == 12
 
 
 def test_probes_have_labels_of_each_category_and_a_percentage():
@@ -51,11 +52,6 @@ def test_the_measured_operations_are_those_of_the_exercise_and_the_model_stays_t
     assert round(saved, 1) == 2.5  # as the page says
     assert all(seconds > 0 for _, seconds in cost.values())
     assert all(parameter.requires_grad for parameter in model.encoder.blocks.parameters())
-
-
-def test_the_example_beside_the_training_has_three_rows():
-    fig = learner.showing(count=4)(icon_recipes.build(icon_recipes.SETTINGS))
-    assert len(fig.axes) == 12
 
 
 ALL = frozenset(range(1, 50))
@@ -109,10 +105,11 @@ def test_the_ruin_is_that_of_the_page_and_reaches_no_goal_by_itself(ruin):
     assert any(fooled)
 
 
-def test_each_picture_is_repaired_and_its_error_said(ruin):
+def test_each_picture_is_repaired_and_its_error_said_and_a_page_without_a_kernel_steps_through(ruin, mask):
     hidden = play.at_random(64, 48)
     for name in ("a three on a Greek coin", "another digit", "a dahlia", "coins"):
         assert "16 of 64 patches are visible. Error (MSE)" in ruin.frame({"picture": name, "hidden": hidden}).alt
+    assert mask.stepper().count("<details") == 6 and ruin.stepper().count("<details") == 8
 
 
 def test_a_drawing_anywhere_is_prepared_like_the_training_digits():
@@ -121,7 +118,3 @@ def test_a_drawing_anywhere_is_prepared_like_the_training_digits():
     rows = (play.as_trained(paper.tobytes()) > 0.5).any(dim=1).nonzero()[:, 0]
     assert 17 <= int(rows.max() - rows.min()) <= 22 and abs(int(rows.max() + rows.min()) - 27) <= 1
     assert torch.equal(play.as_trained(np.zeros_like(paper).tobytes()), torch.zeros(28, 28))
-
-
-def test_a_page_without_a_kernel_steps_through(mask, ruin):
-    assert mask.stepper().count("<details") == 6 and ruin.stepper().count("<details") == 8
