@@ -21,10 +21,9 @@ FILE = json.loads(fine_tuning.FILE.read_text(encoding="utf-8"))
 def test_the_file_is_of_these_settings_and_has_all_draws():
     assert json.dumps(FILE["settings"]) == json.dumps(fine_tuning.settings())
     assert learner.measured() == FILE["test accuracy (%)"]
+    ways = dict.fromkeys(("scratch", "frozen", "fine-tuned"), len(fine_tuning.DRAWS))
     for name in fine_tuning.COUNTS:
-        assert {way: len(draws) for way, draws in learner.measured()[name].items()} == dict.fromkeys(
-            ("scratch", "frozen", "fine-tuned"), len(fine_tuning.DRAWS)
-        )
+        assert {way: len(draws) for way, draws in learner.measured()[name].items()} == ways
         for way, rates in fine_tuning.RATES.items():
             assert [float(rate) for rate in FILE["validation accuracy (%)"][name][way]] == [*rates]
 
@@ -104,15 +103,11 @@ def bert():
     return load_trained("bert")
 
 
-def test_short_sentences_are_short_and_of_both_languages():
-    sentences = [
-        vocabulary().decode(one.ids, strip_specials=True).split() for one in small.short_sentences("validation")
-    ]
+def test_short_sentences_are_short_and_of_both_languages_and_half_of_the_pairs_translations():
+    short = small.short_sentences("validation")
+    sentences = [vocabulary().decode(one.ids, strip_specials=True).split() for one in short]
     assert max(map(len, sentences)) == small.LONGEST
     assert {"the", "les"} <= {word for words in sentences for word in words}
-
-
-def test_half_of_the_pairs_are_translations():
     pairs = small.sentence_pairs("validation")
     assert 0.4 < pairs.answers.float().mean() < 0.6
     assert len(pairs.first) == len(pairs.second) == len(pairs.answers)
@@ -127,23 +122,17 @@ def test_the_right_word_is_preferred_where_it_is_the_likelier_one():
     assert small.prefers_good(model, [pair, turned]).tolist() == [True, False]
 
 
-def test_what_the_card_says_holds_with_a_bet_and_without(bert):
+def test_what_the_card_the_file_and_a_curve_say_holds_with_a_bet_and_without(bert):
     for predicted in (None, 40.0):
         for result in (results.few_labels, results.zero_shot):
             assert not result(bert.card, predicted=predicted).failed()
+    assert not results.training({0: 5.0, 750: 3.0, 1499: 2.5}, bert.model).failed()
+    assert not results.fine_tuning(learner.measured()).failed()
 
 
 def test_an_attractor_stands_between_subject_and_verb():
     pairs = minimal_pair_splits(kinds=("verb",), train=0, validation=0, test=8).test
     assert {pair.features for pair in pairs} == {(a, b) for a in (False, True) for b in (False, True)}
-
-
-def test_the_loss_curve_ends_between_its_two_lines(bert):
-    assert not results.training({0: 5.0, 750: 3.0, 1499: 2.5}, bert.model).failed()
-
-
-def test_fine_tuning_is_better_than_training_from_scratch_in_all_draws():
-    assert not results.fine_tuning(learner.measured()).failed()
 
 
 TINY = PretrainingSettings(dim=16, depth=1, num_heads=2, seed=3)

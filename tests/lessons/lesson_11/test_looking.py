@@ -121,3 +121,9 @@ def test_patches_that_carry_their_positions_along_may_be_shuffled_each_picture_i
     assert right["shuffled, positions stay"] < right["as it is"] - 0.3
     places = looking.shuffles(6, 16)
     assert (places.sort(dim=1).values == torch.arange(16)).all() and len(places.unique(dim=0)) == 6
+
+
+def test_the_picture_is_one_small_scene_with_a_three():
+    scene = the_picture()
+    assert scene.pixels.shape == (1, 1, 32, 32) and scene.labels.tolist() == [[3]]
+    assert set(scene.semantic.unique().tolist()) == {0, 4}

@@ -1,4 +1,5 @@
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from course_lib.layers import windows
 from course_lib.layers.windows import WindowAttention
 from course_lib.lessons.lesson_12 import crossing, learner, looking
 from course_lib.lessons.lesson_12 import playground as play
+from course_lib.lessons.lesson_12 import recipes as task
 from course_lib.lessons.lesson_12.tasks import TASKS
 from tests.lessons.common import reached
 
@@ -143,13 +145,9 @@ def test_reach_has_three_goals_and_each_can_be_reached():
     assert reached(explorer, patch=1, blocks=2) == [False, True, False]
     assert reached(explorer, patch=6, blocks=2, stage=4) == [False, False, True]
     assert reached(explorer, patch=1, blocks=2, shift=False) == [False, False, False]
-
-
-def test_a_position_beyond_a_small_map_is_its_last():
-    explorer = play.reached_by()
-    assert "Position 16 (row 4, column 4) of stage 2" in explorer.frame({"patch": 60, "stage": 4}).alt
-    assert explorer.frame().html.count("<img") == 64
-    assert explorer.stepper().count("<details") == 8
+    beyond = explorer.frame({"patch": 60, "stage": 4}).alt  # of a small map: its last
+    assert "Position 16 (row 4, column 4) of stage 2" in beyond
+    assert explorer.frame().html.count("<img") == 64 and explorer.stepper().count("<details") == 8
 
 
 @pytest.fixture(scope="module")
@@ -157,14 +155,40 @@ def reader():
     return play.reader(load_trained("swin").model)
 
 
-def test_the_examples_are_read_right_and_need_their_preparation(reader):
+def test_the_examples_are_read_right_and_need_their_preparation_and_empty_paper_reaches_no_goal(reader):
     for name, digit in {"a three": 3, "a seven": 7, "a four": 4}.items():
         drawing = play.on_the_pad(play.EXAMPLES[name])
         assert f"Prepared, it says {digit}" in reader.frame({"pad": drawing}).alt
+    paper = np.zeros((play.PAD, play.PAD), np.uint8)
+    assert "Draw a digit" in reader.frame({"pad": paper}).alt and reached(reader, pad=paper) == [False, False]
     assert reader.stepper().count("<details") == 3
 
 
-def test_empty_paper_reaches_no_goal_and_is_told(reader):
-    paper = np.zeros((play.PAD, play.PAD), np.uint8)
-    assert reached(reader, pad=paper) == [False, False]
-    assert "Draw a digit" in reader.frame({"pad": paper}).alt
+def test_the_variants_differ_in_their_shifts_alone():
+    shifted, unshifted = (task.build(replace(task.COMPARED, shifted=flag)) for flag in (True, False))
+    shifts = [max(block.attn.shift for stage in model.stages for block in stage) for model in (shifted, unshifted)]
+    assert shifts[0] > 0 == shifts[1]
+    torch.testing.assert_close(dict(shifted.state_dict()), dict(unshifted.state_dict()), rtol=0, atol=0)
+
+
+def test_between_the_variants_windows_only_shifts_lead_from_one_to_the_next():
+    model = task.build(replace(task.COMPARED, shifted=False)).eval()
+    side = task.COMPARED.window_size * task.COMPARED.patch_size
+    image = torch.rand(1, 1, task.COMPARED.size, task.COMPARED.size, requires_grad=True)
+    model.feature_maps(image)[-1][0, :, 0, 0].square().sum().backward()
+    assert side < task.COMPARED.size / 2 and len(model.merges) == 0 and model.pos_embed is None
+    assert image.grad[..., :side, :side].any()
+    assert not image.grad[..., side:].any() and not image.grad[..., side:, :].any()
+
+
+def test_the_shipped_model_reads_digits_that_nothing_was_chosen_by():
+    trained = load_trained("swin")
+    images = task.CleanDigits(split="test", size=trained.extra["recipe"]["size"]).batch(500, seed=1)
+    assert task.accuracy(trained.model, images.pixels, images.labels) >= 0.95
+    assert all(seed["test"]["accuracy"] >= 0.95 for seed in trained.card["seeds"])
+
+
+def test_shifts_paid_with_every_seed_and_both_variants_had_learned():
+    for seed in load_trained("shifted_windows").card["seeds"]:
+        shifted, unshifted = (seed["test"][f"accuracy, {name}"] for name in ("shifted", "unshifted"))
+        assert shifted > unshifted + 0.05 and unshifted > 0.5  # chance is 0.1

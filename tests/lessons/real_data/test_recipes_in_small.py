@@ -8,11 +8,10 @@ import torch
 from course_lib.lessons.recipes import all_recipes, real_recipes
 from course_lib.training.progress import using
 from tests.lessons.common import Stop
-from tests.lessons.real_data.small import in_small
 
 
 @pytest.mark.parametrize("name", real_recipes())
-def test_a_training_goes_on_scores_and_ships(name, made_up, tmp_path):
+def test_a_training_goes_on_scores_and_ships(name, made_up, in_small, tmp_path):
     recipe = in_small(name)
     with pytest.raises(KeyboardInterrupt), using(lambda title: Stop()):
         recipe.run(3, tmp_path / "one")

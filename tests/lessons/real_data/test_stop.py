@@ -7,7 +7,6 @@ from course_lib.lessons.real_data import stop
 from course_lib.lessons.real_data.stop import AT_WORK, on_real_data
 from course_lib.lessons.recipes import real_recipes
 from course_lib.training.progress import Silent, using
-from tests.lessons.real_data.small import in_small
 
 SETS = {"resnet": "mnist_part", "vit": "fashion_mnist_part", "gpt": "tiny_shakespeare", "translator": "multi30k"}
 every_model = pytest.mark.parametrize("model", AT_WORK)
@@ -24,7 +23,7 @@ def home(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def here(home, made_up, monkeypatch):
+def here(home, made_up, in_small, monkeypatch):
     """The sets are there, and trainings take a few steps."""
     monkeypatch.setattr(stop, "is_here", lambda name: True)
     for model, data in SETS.items():
