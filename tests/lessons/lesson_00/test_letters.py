@@ -14,15 +14,6 @@ def shares(words, chosen):
     return [10 * text.count(letter) / len(text) for letter in chosen]
 
 
-@pytest.fixture(scope="module")
-def explorer():
-    return playground.choose(shares, "ehiostuw")
-
-
-def reached(explorer, text):
-    return [goal({"letters": text}) for goal in explorer.goals]
-
-
 def test_a_sentence_is_told_by_the_shares_of_its_letters_english_first():
     pairs = splits(4_000).train[:3]
     seen, languages = letters.letter_table(shares, "eh", pairs)
@@ -49,21 +40,14 @@ def test_small_networks_train_on_one_thread_and_give_the_others_back(monkeypatch
     assert set_to == [1, 6]
 
 
-def test_each_goal_can_be_reached_and_none_is_at_the_start(explorer):
-    assert reached(explorer, "ehiostuw") == [False, False, False]
-    assert reached(explorer, "htwy") == [True, False, False]
-    assert reached(explorer, "fghotwy") == [False, True, False]
-    assert reached(explorer, "cer") == [False, False, True]
-
-
-@pytest.mark.parametrize("text", ["", "12 .", "abcdefghi"])
-def test_no_letter_or_too_many_are_refused_with_a_sentence(explorer, text):
-    assert "Choose 1 to 8 letters" in explorer.frame({"letters": text}).alt
-    assert reached(explorer, text) == [False, False, False]
-
-
-def test_what_is_no_letter_or_comes_twice_is_left_out():
-    assert playground.tidy("Hé, Hw!") == "héw"
+def test_each_goal_can_be_reached_and_none_is_at_the_start_nor_with_no_letter_or_too_many():
+    explorer, nothing = playground.choose(shares, "ehiostuw"), [False, False, False]
+    goals = {"ehiostuw": nothing, "htwy": [True, False, False], "fghotwy": [False, True, False]}
+    goals |= {"cer": [False, False, True], "": nothing, "12 .": nothing, "abcdefghi": nothing}
+    assert {text: [goal({"letters": text}) for goal in explorer.goals] for text in goals} == goals
+    for text in ("", "12 .", "abcdefghi"):
+        assert "Choose 1 to 8 letters" in explorer.frame({"letters": text}).alt
+    assert playground.tidy("Hé, Hw!") == "héw"  # what is no letter or comes twice is left out
 
 
 def test_the_box_answers_by_the_softmax_that_it_is_given():

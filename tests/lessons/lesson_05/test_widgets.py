@@ -91,10 +91,9 @@ def presets():
 
 
 def test_the_painted_mask_hides_before_the_softmax():
-    causal = play.weights_of(presets()["causal"].tolist())
-    torch.testing.assert_close(
-        causal, play.SCORES.masked_fill(torch.ones(SIZE, SIZE).triu(1).bool(), -torch.inf).softmax(1)
-    )
+    causal = play.weights_of(mask_painter().controls[0].presets["causal"])
+    hidden = torch.ones(SIZE, SIZE).triu(1).bool()
+    torch.testing.assert_close(causal, play.SCORES.masked_fill(hidden, -torch.inf).softmax(1))
 
 
 def test_a_row_that_sees_nothing_is_zero_and_is_said_in_words():
@@ -161,6 +160,7 @@ def test_the_translation_its_attention_and_the_verdict_are_said_in_words(interpr
     alt = interpreter.frame().alt
     assert "Translation: “le ministre signe la loi .”. ✓ The grammar says the same." in alt
     assert "“ministre” to “minister”, “signe” to “signs”" in alt
+    assert "✗ The grammar says: elle signe la loi." in interpreter.frame({"text": "she signs the law"}).html
 
 
 def test_the_translation_stands_large_and_its_words_are_linked_to_the_english_ones(interpreter):
@@ -214,10 +214,6 @@ def test_neither_an_example_nor_a_sentence_with_an_unknown_word_reaches_a_goal(i
     assert reached(guessing, text=swap) == [False] * 3
     assert reached(translator(spoken, ["the"], [swap]), text=swap) == [False] * 3
     assert reached(interpreter, text=swap) == [True, False, False]
-
-
-def test_a_wrong_translation_stands_beside_the_grammars(interpreter):
-    assert "✗ The grammar says: elle signe la loi." in interpreter.frame({"text": "she signs the law"}).html
 
 
 # ------------------------------------------------------------------ all

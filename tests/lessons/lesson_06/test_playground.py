@@ -1,5 +1,6 @@
 """The explorer shows the search that was made, byte-pair encoding is the library's, and goals can be reached."""
 
+import itertools
 import re
 
 import pytest
@@ -39,8 +40,7 @@ def test_each_hypothesis_was_there_a_step_before_one_word_shorter_and_likelier(m
     search = Search(model, LOST, num_beams=4, penalty=1.0)
     for before, level in zip(search.levels, search.levels[1:], strict=False):
         parents = {h.words: h.log_p for h in before.running}
-        for hypothesis in level.all:
-            assert hypothesis.log_p < parents[hypothesis.words[:-1]]
+        assert all(h.log_p < parents[h.words[:-1]] for h in level.all)
         assert all(h.words[-1] == END for h in level.ended) and not any(END in h.words for h in level.running)
 
 
@@ -102,11 +102,10 @@ def test_the_search_is_said_in_words_and_of_each_box_what_died_and_what_went_on(
 
 
 def test_a_click_looks_into_the_hypothesis_that_was_clicked(explorer):
-    state = {"text": LOST, "at": (2, "juge est")}
-    assert "“est” after “juge”" in explorer.frame(state).html
-    assert "“juge” after “le”" in explorer.frame(state | {"at": (2, "")}).html
-    assert "“juge” after “le”" in explorer.frame(state | {"at": (2, "not there")}).html
-    assert "Step 6, “end”" in explorer.frame(state | {"at": (40, "")}).alt  # past the winner's end
+    frames = {at: explorer.frame({"text": LOST, "at": at}) for at in ((2, "juge est"), (2, ""), (2, "no"), (40, ""))}
+    assert "“est” after “juge”" in frames[2, "juge est"].html
+    assert all("“juge” after “le”" in frames[2, words].html for words in ("", "no"))
+    assert "Step 6, “end”" in frames[40, ""].alt  # past the winner's end
 
 
 def test_the_goals_of_the_explorer(explorer):
@@ -134,9 +133,8 @@ def test_a_text_that_is_no_sentence_is_refused(explorer, text):
 
 def test_a_translator_that_knows_nothing_can_be_looked_at():
     fresh = playground.explorer(build(TransformerSettings(dim=16)).eval())
-    for look in (playground.EVERY, (0, 1)):
-        for beams in (1, 5):
-            assert "cannot be drawn" not in fresh.frame({"look": look, "beams": beams, "at": (20, "")}).alt
+    for look, beams in itertools.product((playground.EVERY, (0, 1)), (1, 5)):
+        assert "cannot be drawn" not in fresh.frame({"look": look, "beams": beams, "at": (20, "")}).alt
 
 
 # ------------------------------------------------------------------ byte-pair encoding

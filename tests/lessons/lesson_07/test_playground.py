@@ -71,8 +71,8 @@ def test_without_a_blank_each_word_is_hidden_alone(bert):
 
 
 def test_what_stood_there_is_said_with_its_place(explorer):
-    frame = explorer.frame({"text": "il [est] riche"})
-    assert "✗ The model says “sera”" in frame.alt and "“est” stood there:" in frame.alt and "rank 2." in frame.alt
+    alt = explorer.frame({"text": "il [est] riche"}).alt
+    assert "✗ The model says “sera”" in alt and "“est” stood there:" in alt and "rank 2." in alt
     assert "✓ The model says “nouvelle”" in explorer.frame({"text": "la loi est [nouvelle]"}).alt
     assert "stood there" not in explorer.frame({"text": "la loi est ___"}).alt
 
@@ -198,6 +198,5 @@ def test_a_text_that_is_no_question_gets_a_kind_answer(finder, question, said):
 
 def test_the_shipped_encoder_searches_the_pages_that_exist():
     finder = search(None, passages(["05"]))
-    frames = [finder.frame({"question": question}) for question in QUESTIONS]
-    assert all("By meaning the nearest sentence is" in frame.alt for frame in frames)
-    assert "lesson 05" in "".join(frame.alt for frame in frames)
+    said = [finder.frame({"question": question}).alt for question in QUESTIONS]
+    assert all("By meaning the nearest sentence is" in alt for alt in said) and "lesson 05" in "".join(said)

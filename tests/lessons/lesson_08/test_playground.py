@@ -73,35 +73,37 @@ def test_the_dice_draw_each_token_as_often_as_its_chance(pen, explorer):
 
 
 def test_a_knob_changes_the_text_and_the_same_dice_write_it_again(pen, explorer):
-    plain, warm = explorer.state(), explorer.state(temperature=2.0)
-    assert pen.text(plain).written != pen.text(warm).written
-    assert pen.text(plain).written == pen.text(explorer.state()).written
-    assert pen.text(explorer.state(pen=(2, 24 * "d"))).written != pen.text(plain).written
+    states = ({}, {}, {"temperature": 2.0}, {"pen": (2, 24 * "d")})
+    plain, again, warm, other = (pen.text(explorer.state(**state)).written for state in states)
+    assert plain == again and plain != warm and plain != other
 
 
 def test_what_a_knob_cuts_away_is_crossed_out_and_counted(explorer):
     frame = explorer.frame({"top_k": 3})
     assert "<b>top-k 3</b><br>3 tokens left" in frame.html and frame.html.count("✕ cut away") == 8  # 7 rows, the rest
-    assert "3 of 2048 are left" in frame.alt
-    assert "✕" not in explorer.frame().html
+    assert "3 of 2048 are left" in frame.alt and "✕" not in explorer.frame().html
 
 
-def test_the_goals_of_the_writer(explorer):
-    assert reached(explorer) == [False, False, False]
-    assert reached(explorer, prompt="florpness (noun") == [True, False, False]
-    assert reached(explorer, temperature=2.0) == [False, False, False]
-    assert reached(explorer, temperature=2.0, top_k=1) == [False, True, False]
-    assert reached(explorer, temperature=2.0, top_k=1, pen=(1, 19 * "d")) == [False, False, False]
-    assert reached(explorer, temperature=1.0, top_k=1, pen=(1, 60 * "d")) == [False, False, False]
-    cold = {"temperature": 0.05, "pen": (1, 60 * "d")}
-    assert reached(explorer, prompt="coffee (noun):", **cold) == [False, False, True]
+@pytest.mark.parametrize(
+    ("state", "goals"),
+    [
+        ({}, [False, False, False]),
+        ({"prompt": "florpness (noun"}, [True, False, False]),
+        ({"temperature": 2.0}, [False, False, False]),
+        ({"temperature": 2.0, "top_k": 1}, [False, True, False]),
+        ({"temperature": 2.0, "top_k": 1, "pen": (1, 19 * "d")}, [False, False, False]),
+        ({"temperature": 1.0, "top_k": 1, "pen": (1, 60 * "d")}, [False, False, False]),
+        ({"prompt": "coffee (noun):", "temperature": 0.05, "pen": (1, 60 * "d")}, [False, False, True]),
+    ],
+)
+def test_the_goals_of_the_writer(explorer, state, goals):
+    assert reached(explorer, **state) == goals
 
 
 def test_a_loop_is_three_tokens_or_more_three_times_in_a_row(pen, explorer):
-    text = pen.text(explorer.state(pen=(1, "")))
-    ids = [5, 1, 2, 3, 1, 2, 3, 1, 2, 3, 7]
-    assert goes_round(text._replace(written=ids)) and not goes_round(text._replace(written=ids[:9]))
-    assert not goes_round(text._replace(written=[1, 2] * 4))
+    text, ids = pen.text(explorer.state(pen=(1, ""))), [5, 1, 2, 3, 1, 2, 3, 1, 2, 3, 7]
+    found = [goes_round(text._replace(written=written)) for written in (ids, ids[:9], [1, 2] * 4)]
+    assert found == [True, False, False]
 
 
 @pytest.mark.parametrize(
@@ -227,8 +229,7 @@ def test_nothing_of_what_is_hidden_stands_in_the_page_beforehand(guessing):
 
 
 def test_the_goals_of_the_game(players):
-    without_oracle = {name: player for name, player in players.items() if name != "oracle"}
-    explorer = game.guess(without_oracle)
+    explorer = game.guess({name: player for name, player in players.items() if name != "oracle"})
     assert reached(explorer) == [False, False, False]
     assert reached(explorer, typed=("zz",)) == [False, False, False]
     assert reached(explorer, typed=("e",)) == [True, False, False]

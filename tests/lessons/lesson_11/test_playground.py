@@ -69,10 +69,13 @@ def test_at_the_start_no_goal_is_reached_and_all_patches_can_be_clicked(draw):
     assert page.html.count("<img") == 16 + 16 + 2  # patches, heads, the drawing and rollout
 
 
-def test_a_small_digit_off_the_middle_needs_its_preparation(draw):
+def test_a_small_digit_off_the_middle_needs_its_preparation_and_empty_paper_reaches_nothing_and_says_so(draw):
     small = play.placed(*play.EXAMPLES["a small two, off the middle"])
     assert reached(draw, pad=small) == [True, False, False]
     assert "Prepared: It says 2" in draw.frame({"pad": small}).alt
+    paper = np.zeros((play.PAD, play.PAD), np.uint8)
+    assert reached(draw, pad=paper, hidden=ALL - {1}) == [False, False, False]
+    assert all(play.EMPTY in words for words in (draw.frame({"pad": paper}).alt, draw.frame({"pad": paper}).html))
 
 
 def test_three_quarters_of_the_ink_can_go(draw):
@@ -94,22 +97,16 @@ def test_of_a_picture_that_is_hidden_whole_no_digit_survives(draw, hide):
         assert reached(hide, picture=picture, hidden=ALL) == [False, False, False]
 
 
-def test_two_digits_nearly_equal_is_judged_by_both_shares(draw):
+@pytest.mark.parametrize(
+    ("first", "second", "hidden", "expected"),
+    [(0.5, 0.45, (), True), (0.48, 0.3, (), True), (0.6, 0.35, (), False), (0.3, 0.25, (), False)]
+    + [(0.5, 0.45, (1,), False)],
+)
+def test_two_digits_nearly_equal_is_judged_by_both_shares(first, second, hidden, expected):
     seen = play.look(load_trained("vit_digits").model, torch.zeros(28, 28))
-
-    def ambiguous(first, second, hidden=frozenset()):
-        probs = torch.tensor([first, second] + [(1 - first - second) / 8] * 8)
-        now = replace(seen, probs=probs, hidden=hidden)
-        return play.is_ambiguous(play.Reading(raw=now, whole=now, now=now))
-
-    assert ambiguous(0.5, 0.45) and ambiguous(0.48, 0.3)
-    assert not ambiguous(0.6, 0.35) and not ambiguous(0.3, 0.25) and not ambiguous(0.5, 0.45, frozenset({1}))
-
-
-def test_empty_paper_reaches_nothing_and_says_so(draw):
-    paper = np.zeros((play.PAD, play.PAD), np.uint8)
-    assert reached(draw, pad=paper, hidden=ALL - {1}) == [False, False, False]
-    assert all(play.EMPTY in words for words in (draw.frame({"pad": paper}).alt, draw.frame({"pad": paper}).html))
+    probs = torch.tensor([first, second] + [(1 - first - second) / 8] * 8)
+    now = replace(seen, probs=probs, hidden=frozenset(hidden))
+    assert play.is_ambiguous(play.Reading(raw=now, whole=now, now=now)) == expected
 
 
 # ------------------------------------------------------------------ hiding
@@ -119,12 +116,13 @@ def test_one_patch_changes_the_class_and_four_are_enough(hide, vit, coin):
     assert reached(hide) == [False, False, False]
     assert reached(hide, hidden={6}) == [True, False, False]
     assert not reached(hide, hidden=ALL)[0] and "All patches are hidden" in hide.frame({"hidden": ALL}).alt
+
+    def still_sure(hidden):
+        return play.look(vit, coin[0, 0], hidden).probs[3]
+
     greedy = frozenset()
     while len(greedy) < 12:  # as a learner would: away with what is missed least
-        greedy = max(
-            (greedy | {number} for number in ALL - greedy),
-            key=lambda hidden: play.look(vit, coin[0, 0], hidden).probs[3],
-        )
+        greedy = max((greedy | {number} for number in ALL - greedy), key=still_sure)
     assert reached(hide, hidden=greedy)[1]
 
 

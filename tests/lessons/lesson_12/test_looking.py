@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from course_lib.data.checkpoints import load_trained
+from course_lib.data.digits import LabelledImages
 from course_lib.layers import windows
 from course_lib.layers.windows import WindowAttention
 from course_lib.lessons.lesson_12 import crossing, learner, looking
@@ -113,7 +114,7 @@ def test_every_switch_changes_the_answer_and_none_touches_the_model_of_the_next(
         with torch.no_grad():
             same = torch.allclose(other(digits.pixels), model(digits.pixels), atol=1e-4)
         assert same == (name == "as trained"), name
-    found = looking.switched(digits)
+    found = looking.switched(LabelledImages(digits.pixels, digits.labels))
     assert list(found) == list(looking.SWITCHES) and all(0 <= value <= 1 for value in found.values())
 
 
