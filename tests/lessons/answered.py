@@ -23,6 +23,27 @@ SENTENCES = {
     "goes_on": "Your {} goes on here.",
 }
 
+# For translators: the French of a row of numbers is the row backwards; and the loss, and the share that is right.
+BACKWARDS = """
+class learner:
+    def batches(pairs, steps):
+        for _ in range(steps):
+            x = torch.randint(3, 9, (16, 4))
+            ends = torch.full((16, 1), 2)
+            target = torch.cat([ends - 1, x.flip(1), ends], dim=1)
+            yield x, x > 0, target, target > 0
+
+class data: train = None
+class screen:
+    stopped = False
+    def update(step, steps, loss): screen.loss = loss
+"""
+READ_BACKWARDS = """
+x, valid, *_ = next(learner.batches(None, 1))
+right = (my_greedy(model, x, valid, 1, 2, 9)[:, :4] == x.flip(1)).float().mean().item()
+print(screen.loss, right)
+"""
+
 
 @cache
 def notebook_of(number):

@@ -1,30 +1,15 @@
 """The page with a learner's answers: as a plain file, in four kernels, and in another lesson."""
 
-from tests.lessons.answered import alone, kernels, shown, unsaid
+from tests.lessons.answered import BACKWARDS, READ_BACKWARDS, alone, kernels, shown, unsaid
 
-DRIVER = """
+DRIVER = f"""
 attention = my_attention
 
-class learner:
-    def batches(pairs, steps):
-        for _ in range(steps):
-            x = torch.randint(3, 9, (16, 4))
-            ends = torch.full((16, 1), 2)
-            target = torch.cat([ends - 1, x.flip(1), ends], dim=1)
-            yield x, x > 0, target, target > 0
-
-class data: train = None
-class screen:
-    stopped = False
-    def update(step, steps, loss): screen.loss = loss
-
+{BACKWARDS}
 torch.manual_seed(0)
 model = Seq2Seq(9, 9, 32)
 train(model, 200, screen)
-x, valid, *_ = next(learner.batches(None, 1))
-right = (my_greedy(model, x, valid, 1, 2, 9)[:, :4] == x.flip(1)).float().mean().item()
-print(screen.loss, right)
-"""
+{READ_BACKWARDS}"""
 OTHER = "from course_lib.lessons.lesson_08 import page\nlayer = page.from_lesson('05', 'multi_head')"
 
 

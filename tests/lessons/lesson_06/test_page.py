@@ -1,25 +1,13 @@
 """The page with a learner's answers: as a plain file, in two kernels, and in another lesson."""
 
-from tests.lessons.answered import alone, kernels, shown, unsaid
+from tests.lessons.answered import BACKWARDS, READ_BACKWARDS, alone, kernels, shown, unsaid
 
 MODEL = "layernorm mlp residual encoder_block decoder_block transformer"
-DRIVER = """
+DRIVER = f"""
 attention, positions, residual = my_attention, my_positions, my_residual
 schedule, smoothed_loss = my_schedule, my_smoothed_loss
 
-class learner:
-    def batches(pairs, steps):
-        for _ in range(steps):
-            x = torch.randint(3, 9, (16, 4))
-            ends = torch.full((16, 1), 2)
-            target = torch.cat([ends - 1, x.flip(1), ends], dim=1)
-            yield x, x > 0, target, target > 0
-
-class data: train = None
-class screen:
-    stopped = False
-    def update(step, steps, loss): screen.loss = loss
-
+{BACKWARDS}
 torch.manual_seed(0)
 model = Transformer(9, 9, 32, 1, 4, 64)
 for parameter in model.parameters():
@@ -28,10 +16,7 @@ for parameter in model.parameters():
 for table in (model.source_embed, model.target_embed):
     nn.init.normal_(table.weight, std=32**-0.5)
 train(model, 300, screen, peak=0.005, warmup=50)
-x, valid, *_ = next(learner.batches(None, 1))
-right = (my_greedy(model, x, valid, 1, 2, 9)[:, :4] == x.flip(1)).float().mean().item()
-print(screen.loss, right)
-"""
+{READ_BACKWARDS}"""
 OTHER = "from course_lib.lessons.lesson_07 import page\nblock = page.from_lesson('06', 'encoder_block')"
 
 
