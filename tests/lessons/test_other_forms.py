@@ -1,6 +1,5 @@
 """Right answers of other forms pass the exercises of the lessons, and what must not be done is told."""
 
-import copy
 import math
 
 import pytest
@@ -89,18 +88,6 @@ def flipped_first(rgba, flip, shift, ground):
     ]
     moved = torch.stack(windows)
     return ground[..., None, None] + moved[:, 3:] * (moved[:, :3] - ground[..., None, None])
-
-
-def one_by_one(model, num_classes, frozen):
-    new = copy.deepcopy(model)
-    for name, parameter in new.named_parameters():
-        parameter.requires_grad = not frozen or name.startswith("head")
-    new.head = nn.Linear(new.head.weight.shape[1], num_classes)
-    return new
-
-
-def by_list(parts, rate, decay):
-    return [dict(params=[*part.parameters()], lr=rate * decay**i) for i, part in enumerate(parts)]
 
 
 def by_scheduler(model, batches, rate, decay, frozen):
@@ -263,17 +250,6 @@ def row_by_row(model, source, valid, start, end, max_length):
     return nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=end)
 
 
-def in_two_pieces(step, peak, warmup):
-    return peak * step / warmup if step < warmup else peak / (step / warmup) ** 0.5
-
-
-def by_targets(logits, targets, smoothing, real):
-    V = logits.shape[-1]
-    q = F.one_hot(targets, V) * (1 - smoothing) + smoothing / V
-    losses = -(q * logits.log_softmax(-1)).sum(-1)
-    return torch.where(real, losses, 0).sum() / real.sum()
-
-
 # ------------------------------------------------------------------ 09
 
 
@@ -364,12 +340,11 @@ PROBE, STEP = (TASKS["13"][name].reference for name in ("linear_probe", "pretrai
 CLEARS = "    optimizer.zero_grad()\n"
 OTHERS = {
     "01": [("block", ByNorms), ("resnet", Pooled), ("augment", by_rows), ("augment", flipped_first)]
-    + [("new_head", one_by_one), ("parameter_groups", by_list), ("fine_tune", by_scheduler)],
+    + [("fine_tune", by_scheduler)],
     "05": [("additive", Einsum), ("encoder", OneSentenceAtATime), ("decoder", WithoutAttention)]
     + [("greedy", by_forward), ("multi_head", HeadByHead)],
     "06": [("layernorm", Norm), ("mlp", ByMatrices), ("residual", spelled_out), ("encoder_block", Encoder)]
-    + [("decoder_block", Decoder), ("transformer", Whole), ("greedy", row_by_row), ("schedule", in_two_pieces)]
-    + [("smoothed_loss", by_targets)],
+    + [("decoder_block", Decoder), ("transformer", Whole), ("greedy", row_by_row)],
     "09": [("law", Unstacked), ("fit_law", by_hand), ("bootstrap_interval", looped), ("allocation", by_factors)]
     + [("flops", matrix_by_matrix), ("power_law", by_lstsq)],
     "13": [("linear_probe", with_batch_norm)]
