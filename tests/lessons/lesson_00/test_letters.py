@@ -104,14 +104,19 @@ def test_what_it_costs_and_how_often_it_is_right_is_measured():
             assert 0 <= model.accuracy <= 1 and 0 <= model.new_pairs <= 1
 
 
-def test_a_sentence_gets_one_french_word_for_each_of_its_own_in_its_order():
-    pairs = {"the": "la", "european": "européenne", "area": "zone", ".": "."}
-    table = {ENGLISH.token_to_id(english): FRENCH.token_to_id(french) for english, french in pairs.items()}
+PAIRS = {"the": "la", "european": "européenne", "area": "zone", ".": "."}
+TABLE = {ENGLISH.token_to_id(english): FRENCH.token_to_id(french) for english, french in PAIRS.items()}
 
-    def echo(seen):  # a French word for each English one in the middle
+
+class Echo(nn.Module):
+    """Names a French word for each English one in the middle, by a table."""
+
+    def forward(self, seen):
         middle = seen[:, seen.shape[1] // 2].tolist()
-        return nn.functional.one_hot(torch.tensor([table[i] for i in middle]), len(FRENCH)).float()
+        return nn.functional.one_hot(torch.tensor([TABLE[i] for i in middle]), len(FRENCH)).float()
 
+
+def test_a_sentence_gets_one_french_word_for_each_of_its_own_in_its_order():
     for reach in (0, 3):
-        model = words.Measured(model=echo, reach=reach, parameters=0, operations=0, accuracy=0, new_pairs=0)
+        model = words.Measured(model=Echo(), reach=reach, parameters=0, operations=0, accuracy=0, new_pairs=0)
         assert words.translate(model, "the european area .") == ["la", "européenne", "zone", "."]

@@ -167,13 +167,17 @@ def test_rows_hold_different_symbols_that_begin_again_after_a_period_of_their_ow
     assert THREE_TWICE.known().tolist() == [[False, False, False, True, True]]  # from the second time on
 
 
-def test_one_who_copies_is_right_the_second_time_alone():
-    def copies(tokens):  # the symbol that stood one period before the next
+class Copies(torch.nn.Module):
+    """Names the symbol that stood 15 places before the next."""
+
+    def forward(self, tokens):
         return F.one_hot(tokens.roll(14, dims=1), 64).float()
 
+
+def test_one_who_copies_is_right_the_second_time_alone():
     rows = induction.repeats(50, 1)
     rows = Repeats(rows.tokens[rows.period == 15], rows.period[rows.period == 15])
-    assert induction.accuracy(copies, rows) == 1 and induction.accuracy(copies, rows, second=False) < 0.2
+    assert induction.accuracy(Copies(), rows) == 1 and induction.accuracy(Copies(), rows, second=False) < 0.2
 
 
 def test_weights_on_previous_and_on_following_symbols_are_measured():

@@ -6,7 +6,6 @@ from course_lib.data.checkpoints import load_trained
 from course_lib.generation.stepwise import log_probs
 from course_lib.lessons.lesson_08.tasks import TASKS as OF_LESSON_08
 from course_lib.lessons.lesson_10 import learner, playground, recipes, results, taste
-from course_lib.lessons.lesson_10 import recipes as task
 from course_lib.lessons.lesson_10.tasks import TASKS
 from course_lib.models.gpt import GPT, GPTConfig
 from course_lib.training import preference
@@ -102,38 +101,38 @@ WORDS = tuple("the rich good farmer farmer helps .".split())
 @pytest.fixture(scope="module")
 def policy():
     torch.manual_seed(0)
-    return GPT(GPTConfig(vocab_size=len(task.words()), context_length=16, dim=16, depth=1, num_heads=2)).eval()
+    return GPT(GPTConfig(vocab_size=len(recipes.words()), context_length=16, dim=16, depth=1, num_heads=2)).eval()
 
 
 def test_texts_are_prompts_with_answers_and_back_again():
-    answers = task.as_answers([GOOD, BAD])
-    assert task.texts_of(answers) == [GOOD, BAD]
+    answers = recipes.as_answers([GOOD, BAD])
+    assert recipes.texts_of(answers) == [GOOD, BAD]
     assert answers.prompt.shape == (2, 2) and answers.valid.sum(dim=1).tolist() == [len(GOOD) - 1, len(BAD) - 1]
 
 
 def test_kindness_counts_words_of_the_answer_and_no_grammar():
-    answers = task.as_answers([GOOD, BAD, WORDS])
-    assert task.kindness(answers).tolist() == [2, 0, 2]  # never takes one away; prompts do not count
-    assert task.grammatical(answers).tolist() == [True, True, False]
-    assert not task.KIND & task.UNKIND and {*task.KIND, *task.UNKIND} <= {*task.words()}
+    answers = recipes.as_answers([GOOD, BAD, WORDS])
+    assert recipes.kindness(answers).tolist() == [2, 0, 2]  # never takes one away; prompts do not count
+    assert recipes.grammatical(answers).tolist() == [True, True, False]
+    assert not recipes.KIND & recipes.UNKIND and {*recipes.KIND, *recipes.UNKIND} <= {*recipes.words()}
 
 
 def test_labellers_choose_the_kinder_answer_and_with_noise_now_and_then_the_other(policy):
     for noise, wrong in ((0.0, (0, 0)), (0.6, (0.2, 0.4))):
-        pair = task.compared(policy, 300, noise, seed=1)
-        gap = task.kindness(pair.chosen) - task.kindness(pair.rejected)
+        pair = recipes.compared(policy, 300, noise, seed=1)
+        gap = recipes.kindness(pair.chosen) - recipes.kindness(pair.rejected)
         assert len(gap) == 300 and (gap != 0).all() and torch.equal(pair.chosen.prompt, pair.rejected.prompt)
         assert wrong[0] <= (gap < 0).float().mean() <= wrong[1]
 
 
 def test_variants_share_their_first_stages():
-    assert len({task.start_of(settings) for settings in task.POLICIES.values()}) == 1
-    assert task.start_of(task.SETTINGS) != task.start_of(task.replace(task.SETTINGS, seed=1))
+    assert len({recipes.start_of(settings) for settings in recipes.POLICIES.values()}) == 1
+    assert recipes.start_of(recipes.SETTINGS) != recipes.start_of(recipes.replace(recipes.SETTINGS, seed=1))
 
 
 def test_held_out_prompts_are_of_sentences_that_were_not_read():
-    train = {*task.sentences()["train"]}
-    assert not train & {*task.sentences()["test"]} and len(task.sentences()["validation"]) > 500
+    train = {*recipes.sentences()["train"]}
+    assert not train & {*recipes.sentences()["test"]} and len(recipes.sentences()["validation"]) > 500
 
 
 @pytest.fixture(scope="module")
