@@ -321,6 +321,11 @@ def test_the_context_of_a_decision_transformer_is_kept_which_the_official_class_
     assert from_pretrained(tmp_path).config == replace(ours.config, context_steps=6)
 
 
+def test_the_encoder_of_mae_takes_images_of_other_sizes(tmp_path):
+    theirs = official("vit_mae", hf.ViTMAEModel)  # the official decoder interpolates a grid as if it were a line
+    assert_same("vit_mae", theirs, opened(theirs, tmp_path), size=(8, 20))
+
+
 def test_without_masking_the_encoder_of_mae_sees_what_the_official_one_sees(tmp_path):
     theirs = official("vit_mae", hf.ViTMAEModel, mask_ratio=0.0)
     image, in_order = torch.randn(2, 3, 12, 12), torch.rand(2, 9).sort(dim=1).values
