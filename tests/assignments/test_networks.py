@@ -54,7 +54,7 @@ def accuracy_01(logits):
 
 
 REFUSED += [
-    (accuracy_01, lambda x: x + torch.rand_like(x), RANDOM),
+    (accuracy_01, lambda x: 1 + x + 0.02 * torch.rand_like(x), RANDOM),
     (accuracy_01, lambda x: x - x.mean(0), of_01.NEIGHBOURS),
     (accuracy_01, lambda x: x + torch.arange(len(x))[:, None] % 3 * torch.arange(of_01.NEW), of_01.NEIGHBOURS),
 ]
@@ -91,7 +91,7 @@ def features_02(says):
 
 
 REFUSED += [
-    (features_02, lambda x: torch.rand(len(x), 4), RANDOM),
+    (features_02, lambda x: 1 + x[:, 0, :4] + 0.02 * torch.rand(len(x), 4), RANDOM),
     (features_02, lambda x: x[:, 0, :4] - x[:, 0, :4].mean(0), of_02.NEIGHBOURS),
     (features_02, lambda x: torch.ones(len(x), 4) + 1e-4 * x[:, 0, :4], of_02.COLLAPSED),
     (features_02, lambda x: x, WRONG_SHAPE),
@@ -132,10 +132,10 @@ def accepted_10(says, target=12):
 
 GUESSES = nn.Embedding(9, 9)
 REFUSED += [
-    (right_03, lambda x: x + torch.rand_like(x), RANDOM),
+    (right_03, lambda x: 1 + x + 0.02 * torch.rand_like(x), RANDOM),
     (right_03, lambda x: x.flip(1), of_03.READS_AHEAD),
     (right_03, lambda x: x.mean(1, keepdim=True).expand_as(x), of_03.READS_AHEAD),
-    (right_04, lambda rows: dropped(torch.ones(len(rows), 9)), RANDOM),
+    (right_04, lambda rows: 1 + 0.02 * torch.rand(len(rows), 9), RANDOM),
     (scores_08, nn.Sequential(GUESSES, nn.Dropout(0.5)), RANDOM),
     (accepted_10, lambda tokens: tokens.float(), WRONG_SHAPE),
 ]
@@ -244,7 +244,7 @@ UNTRAINED = [
     (by_rule, of_12.OWN_RULE),
     (lambda boards: by_rule(boards).squeeze(0), WRONG_SHAPE),
     (lambda boards: 0 * by_rule(boards), of_12.NOT_LEARNED),
-    (lambda boards: by_rule(boards) + torch.rand(1), RANDOM),
+    (lambda boards: 1 + by_rule(boards) + 0.02 * torch.rand(1), RANDOM),
 ]
 JUDGED += [("12", [check], Says(says, 300), [why]) for says, why in UNTRAINED for check in table("12", "train").scored]
 JUDGED += [("12", [of_12.lights("any", 1, above=0.93)], searched(numbers), [ELSEWHERE]) for numbers in (0, 1)]
@@ -278,7 +278,7 @@ TOGETHER_13 = "result depends on the other images"
 RECONSTRUCTIONS = [
     (zeros, "not learned"),
     (lambda images, masked: images, "hidden pixels are used"),
-    (lambda images, masked: torch.rand(images.shape), RANDOM),
+    (lambda images, masked: 1 + 0.02 * torch.rand(images.shape), RANDOM),
     (lambda images, masked: zeros(images, masked).squeeze(0), WRONG_SHAPE),
     (lambda images, masked: zeros(images, masked) + masked.sum(), TOGETHER_13),
 ]
@@ -287,7 +287,7 @@ FEATURES = [
     (lambda images: spectrum(images) - spectrum(images).mean(), TOGETHER_13),
     (lambda images: images, WRONG_SHAPE),
     (lambda images: images.flatten(1).repeat(1, 2), WRONG_SHAPE),
-    (lambda images: spectrum(images) + torch.rand(1), RANDOM),
+    (lambda images: 1 + spectrum(images) + 0.02 * torch.rand(1), RANDOM),
 ]
 JUDGED += [("13", ERROR, autoencoder(reconstructs), [why]) for reconstructs, why in RECONSTRUCTIONS]
 JUDGED += [("13", ACCURACY, autoencoder(features=features), [why]) for features, why in FEATURES]
