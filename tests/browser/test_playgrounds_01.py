@@ -64,10 +64,9 @@ def test_a_drawing_is_read_and_an_example_comes_from_the_kernel(play):
     here.draw((0.5, 0.2), (0.5, 0.8))
     here.shows("and says 1")
     here.page.mouse.up()
-    drawing = "document.querySelector('canvas').toDataURL()"
-    before = here.page.evaluate(drawing)
+    before = here.said.inner_text()
     here.press("any digit")
-    here.page.wait_for_function(f"(before) => {drawing} !== before", arg=before)
+    here.says_no_more(before)
     assert here.told() == [{"touched": True}]
 
 

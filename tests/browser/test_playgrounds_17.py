@@ -131,5 +131,9 @@ def test_chains_run_pause_and_go_back_and_a_goal_waits_for_the_pause(play):
     assert here.number("Gibbs steps") == at + 1
     here.type("Gibbs steps", str(at))
     expect(images).to_have_attribute("aria-label", shown)  # as it was
+    here.choose("8", "Begin at")
+    here.type("Gibbs steps", "1")
+    here.says("After 1 Gibbs step ")
+    shown = images.get_attribute("aria-label")
     here.press("Other random numbers")
     expect(images).not_to_have_attribute("aria-label", shown)

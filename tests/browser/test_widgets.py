@@ -426,7 +426,7 @@ def test_a_map_can_be_hovered_where_no_script_runs(browser, stored, tmp_path):
 def test_in_a_lecture_the_pad_and_the_pictures_live(browser, stored, tmp_path):
     with served(stored, tmp_path) as server:
         lecture = Lecture(browser, server.address)
-        lecture.wait_until_alive(["translator", "mask", "softmax", "pad", "pictures"])
+        lecture.wait_until_alive(["translator", "mask", "softmax", "pad", "slope", "pictures"])
         lecture.go("pad")
         canvas = lecture.here("canvas")
         with lecture.drawn_anew("a drag"):
