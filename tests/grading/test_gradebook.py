@@ -54,6 +54,11 @@ class APointOff(BasePlugin):
         return 1
 
 
+class APointMore(BasePlugin):
+    def late_submission_penalty(self, student_id, score, total_seconds_late):
+        return -1
+
+
 def test_nbgraders_own_tools_see_points_and_time(folders, book):
     book.record(verdict("ada", add=1.0), {"why": "Because."}, submitted=ON_TIME)
     with nbgraders_book(folders) as theirs:
@@ -162,6 +167,12 @@ def test_who_is_in_time_pays_nothing_whatever_the_plugin_says(folders):
         book.record(verdict("bob"), {}, submitted=None)
         book.update_penalties()
     assert of_all(folders, "penalty") == {"ada": (0.0,), "bob": (0.0,)}
+
+
+def test_lateness_earns_no_points_whatever_the_plugin_says(folders):
+    with opened(folders, config=late(f"{__name__}.APointMore")) as book:
+        book.record(verdict("ada"), {}, submitted=TWO_DAYS_LATE)
+    assert of_all(folders, "penalty", "total") == {"ada": (0.0, 5.0)}
 
 
 def test_another_assignment_in_the_same_gradebook_is_left_alone_and_an_extension_takes_a_penalty_back(folders):

@@ -57,3 +57,6 @@ def test_lessons_are_named_one_by_one_or_as_ranges():
 def test_a_copy_without_the_banks_says_so(tmp_path):
     with pytest.raises(CannotStart, match="for instructors"):
         banks(["08"], tmp_path / "exams")
+    (tmp_path / "exams").mkdir()
+    with pytest.raises(CannotStart, match="Lesson 08 has no bank of questions. These have one: none yet"):
+        banks(["08"], tmp_path / "exams")

@@ -120,7 +120,13 @@ def read(text):
 
 
 def test_another_program_reads_the_calendar(known):
-    events = list(events_of(make_weeks(PLANS["project"], 14, START, known)))
+    weeks = make_weeks(PLANS["project"], 14, START, known)
+    events = list(events_of(weeks))
+    starts = {event.name: event.first for event in events}
+    for week in (week for week in weeks if week.out):
+        assert starts[f"Assignment {week.out} out"] == week.first
+        assert starts[f"Assignment {week.out} due"] == week.first + datetime.timedelta(days=7)
+    assert sum("Assignment" in name for name in starts) == 2 * sum(bool(week.out) for week in weeks) > 0
     read_back = read(calendar(events)).walk("VEVENT")
     assert [str(event["SUMMARY"]) for event in read_back] == [event.name for event in events]
     assert [event.decoded("DTSTART") for event in read_back] == [event.first for event in events]
