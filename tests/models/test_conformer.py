@@ -2,6 +2,7 @@ import pytest
 import torch
 from torch import nn
 
+from course_lib.functional.positions import sinusoidal_positions
 from course_lib.models.conformer import Conformer, ConformerConfig, SpeechTransformer
 
 TINY = {"frame_dim": 6, "num_classes": 4, "dim": 8, "depth": 2, "num_heads": 2, "mlp_dim": 12, "kernel_size": 3}
@@ -43,3 +44,9 @@ def test_padding_changes_nothing_whatever_it_holds(kind, length):
         x[1, length:] = noise
         torch.testing.assert_close(model(x, valid)[1:, short], alone, rtol=0, atol=1e-12)
     assert short.sum() == alone.shape[1]
+
+
+def test_the_peer_adds_sinusoids_before_its_first_block():
+    model, x = tiny(SpeechTransformer), frames(length=5, dim=8)
+    expected = nn.Sequential(*model.blocks, model.norm)(x + sinusoidal_positions(5, 8))
+    torch.testing.assert_close(model.encode(x), expected, rtol=0, atol=1e-12)

@@ -58,6 +58,7 @@ def test_it_computes_what_torch_s_own_transformer_computes(options):
             for name in [name for name, _ in theirs.named_children() if name.startswith("norm")]:
                 getattr(theirs, name).load_state_dict(getattr(ours, name).state_dict())
     for ours, theirs in ((model.encoder_norm, peer.encoder), (model.decoder_norm, peer.decoder)):
+        assert isinstance(ours, nn.LayerNorm) == pre_norm
         theirs.norm = ours
     peer.train()  # without dropout: evaluation mode would take a fused path that skips rows of padding
     angles = torch.arange(6)[:, None].double() / 10_000 ** (torch.arange(0, 8, 2).double() / 8)
@@ -73,6 +74,14 @@ def test_it_computes_what_torch_s_own_transformer_computes(options):
         memory_key_padding_mask=torch.where(valid, 0.0, -torch.inf).double(),
     )
     same(model(source, target, source_valid=valid), model.head(features))
+
+
+def test_positions_are_sinusoids_or_learned_tables_one_for_each_side():
+    fixed, learned = (make(positions=kind)[0] for kind in ("sinusoidal", "learned"))
+    tables = {name for name, _ in learned.named_parameters()} - {name for name, _ in fixed.named_parameters()}
+    assert tables == {"source_pos.table", "target_pos.table"}
+    words = torch.randint(11, (2, 6))
+    same(learned.embed(words), learned.source_embed(words) * math.sqrt(8) + learned.source_pos.table[:6])
 
 
 @pytest.mark.parametrize("build", [Transformer, Marian])
