@@ -20,20 +20,6 @@ ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture
-def course(monkeypatch, capsys):
-    """Calls the `course` command in this process; returns (exit code, what it printed, what it printed as errors)."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["course", *arguments])
-        with pytest.raises(SystemExit) as ending:
-            cli.main()
-        captured = capsys.readouterr()
-        return ending.value.code or 0, captured.out, captured.err
-
-    return call
-
-
-@pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A course with three short lessons, one of which fails."""
     notebooks = tmp_path / "notebooks"

@@ -1,14 +1,10 @@
-"""What the tests of lessons 14 to 17 share: their pages, plain files and sittings, results in words, goals reached."""
+"""What the tests of lessons 14 to 17 have in common: their pages, plain files and results in words."""
 
 import importlib
 import re
-from pathlib import Path
 
-import nbformat
+from tests.lessons.answered import notebook_of, run_alone
 
-from tests.lessons.answered import run_alone, sittings
-
-NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 SCREEN = """
 from types import SimpleNamespace
 
@@ -26,23 +22,11 @@ def page_of(lesson):
     return importlib.import_module(f"course_lib.lessons.lesson_{lesson}").page
 
 
-def notebook(lesson):
-    (path,) = NOTEBOOKS.glob(f"{lesson}_*.ipynb")
-    return nbformat.read(path, as_version=4)
-
-
 def numbers_alone(folder, lesson, *, driver, more_tasks=None, **options):
     """The numbers that a plain file of solutions and cells prints; its driver finds `losses` and a `screen`."""
     tasks = page_of(lesson).tasks | (more_tasks or {})
-    printed = run_alone(folder, tasks, notebook(lesson), driver=SCREEN + driver, **options)
+    printed = run_alone(folder, tasks, notebook_of(lesson), driver=SCREEN + driver, **options)
     return [float(number) for number in printed.split()]
-
-
-def in_two_sittings(folder, monkeypatch, lesson, **options):
-    """All that the two sittings of a lesson show when a learner's answers are in it."""
-    monkeypatch.setenv("COURSE_HOME", str(folder))
-    first, second = sittings(notebook(lesson), page_of(lesson).tasks, **options)
-    return first, second
 
 
 def in_words(lesson, name, *arguments, **options):
@@ -61,8 +45,3 @@ def holds(result):
 def fails(result):
     """Whether no claim of a result holds."""
     return not any(all(held) for _, held in result.conditions())
-
-
-def reached(explorer, **state):
-    """Which goals of a playground are reached in a state."""
-    return [goal(explorer.state(**state)) for goal in explorer.goals]

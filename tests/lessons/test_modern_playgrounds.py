@@ -14,7 +14,7 @@ from course_lib.lessons.lesson_16 import control_playground as acting
 from course_lib.lessons.lesson_16 import words_playground as words
 from course_lib.lessons.lesson_16.recipes import control
 from course_lib.lessons.lesson_17 import playground as dreaming
-from tests.lessons.modern import reached
+from tests.lessons.common import reached
 
 EXPLORERS = {
     "scene": lambda: segmentation.scene(load_trained("unet").model, load_trained("unet_no_skips").model),

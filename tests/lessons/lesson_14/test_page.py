@@ -8,7 +8,8 @@ from torch import nn
 
 from course_lib.lessons.lesson_14 import diffusion_recipes, icon_recipes, learner
 from course_lib.lessons.lesson_14.tasks import TASKS
-from tests.lessons.modern import in_two_sittings, numbers_alone
+from tests.lessons.answered import kernels
+from tests.lessons.modern import numbers_alone
 
 DRIVER = """
 augment, segmentation_loss, IGNORE = my_augment, my_segmentation_loss, 255
@@ -45,7 +46,7 @@ def test_her_u_net_opens_both_models_and_goes_on_in_a_new_kernel(tmp_path, monke
     few = (("steps=400", "steps=10"), ("steps=350", "steps=2"), ("range(40)", "range(12)"))
     few += (("reversed(range(len(betas)))", "reversed(range(3))"), ('"test", 300', '"test", 4'))
     few += (("steps=250", "steps=2"), ("batch(500", "batch(5"), ('"validation", 200', '"validation", 4'))
-    first, second = in_two_sittings(tmp_path, monkeypatch, "14", end="opened_by_both", shorter=few)
+    first, second = kernels(tmp_path, monkeypatch, "14", end="opened_by_both", shorter=few)
     assert "your UNet passes its check" in first and "the page runs on your model" in first
     assert "UNet opens the trained weights. 482,788 parameters are copied" in first
     assert "Your UNet goes on here." in second and "73,848 + 47,320 + 18 = 121,186; counted: 121,186" in second

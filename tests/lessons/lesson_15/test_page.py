@@ -1,6 +1,7 @@
 """The page with a learner's answers: as plain files, and in two kernels."""
 
-from tests.lessons.modern import in_two_sittings, numbers_alone
+from tests.lessons.answered import kernels
+from tests.lessons.modern import numbers_alone
 
 T5_DRIVER = """
 bucket = my_bucket
@@ -77,7 +78,7 @@ def test_a_plain_file_of_her_conformer_and_the_page_s_loop_transcribes_without_t
 
 def test_her_models_open_the_trained_weights_and_go_on_in_a_new_kernel(tmp_path, monkeypatch):
     few = (("steps=200", "steps=2"), ("steps=250", "steps=2"))
-    first, second = in_two_sittings(tmp_path, monkeypatch, "15", end="opened_by_both", shorter=few)
+    first, second = kernels(tmp_path, monkeypatch, "15", end="opened_by_both", shorter=few)
     assert "your T5 passes its check" in first and "the page runs on your model" in first
     assert "T5 opens the trained weights. 199,040 parameters are copied" in first
     assert "negate: the law is new . -> the law is not new ." in first

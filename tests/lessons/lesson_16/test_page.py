@@ -1,7 +1,8 @@
 """The page with a learner's answers: as plain files, and in two kernels."""
 
 from course_lib.lessons.lesson_10.tasks import TASKS as TASKS_10
-from tests.lessons.modern import in_two_sittings, numbers_alone
+from tests.lessons.answered import kernels
+from tests.lessons.modern import numbers_alone
 
 ACTING_DRIVER = """
 to_go, interleave, cloning_loss = my_to_go, my_interleave, my_cloning_loss
@@ -92,7 +93,7 @@ def test_a_plain_file_of_her_loss_and_the_page_s_towers_finds_images_without_the
 
 def test_her_models_open_the_trained_weights_and_go_on_in_a_new_kernel(tmp_path, monkeypatch):
     few = (("steps=500", "steps=2"), ("rounds=40", "rounds=1"), ("steps=1000", "steps=2"))
-    first, second = in_two_sittings(tmp_path, monkeypatch, "16", end="page.close", shorter=few)
+    first, second = kernels(tmp_path, monkeypatch, "16", end="page.close", shorter=few)
     assert "your DecisionTransformer passes its check" in first and "the page runs on your model" in first
     assert "DecisionTransformer opens the trained weights." in first and "asked for -22: " in first
     assert "Your DecisionTransformer goes on here." in second and "your CoAttention passes its check" in second

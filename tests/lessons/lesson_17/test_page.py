@@ -1,6 +1,7 @@
 """The page with a learner's answers: as plain files, and in two kernels."""
 
-from tests.lessons.modern import in_two_sittings, numbers_alone
+from tests.lessons.answered import kernels
+from tests.lessons.modern import numbers_alone
 
 EXPERTS_DRIVER = """
 from contextlib import contextmanager
@@ -87,7 +88,7 @@ def test_a_plain_file_of_her_machine_and_the_page_s_loop_dreams_without_the_cour
 
 def test_her_models_open_the_trained_weights_and_go_on_in_a_new_kernel(tmp_path, monkeypatch):
     few = (("steps=250", "steps=2"), ("steps=3000", "steps=3"))
-    first, second = in_two_sittings(tmp_path, monkeypatch, "17", end="page.close", shorter=few)
+    first, second = kernels(tmp_path, monkeypatch, "17", end="page.close", shorter=few)
     assert "your MoE passes its check" in first and "the page runs on your model" in first
     assert "MoE opens the trained weights." in first and "experts, 2 for each character" in first
     assert "Your MoE goes on here." in second and "your RBM passes its check" in second

@@ -1,15 +1,14 @@
-"""The `course` command, as the tests of a class's papers call it."""
+"""The `course` command, as tests call it in their own process."""
 
 import sys
 
 import pytest
 
-from course_lib import cli
-
 
 @pytest.fixture
 def course(monkeypatch, capsys):
-    """Calls the `course` command; returns (exit code, output, errors)."""
+    """Calls the `course` command in this process; returns (exit code, what it printed, what it printed as errors)."""
+    from course_lib import cli
 
     def call(*arguments):
         monkeypatch.setattr(sys, "argv", ["course", *arguments])
