@@ -203,7 +203,7 @@ class _Drawing:
                 part.text,
                 COLOURS[part.kind],
                 width=2.2,
-                height=0.42,
+                height=0.32,
                 ink="black",
                 edge=GREY,
             )
